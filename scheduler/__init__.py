@@ -1,0 +1,25 @@
+"""Soloist: scheduled singleton jobs. Every replica ticks, exactly one runs.
+
+The public door. Jobs import from here and from nowhere else in this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scheduler.core.context import RunContext
+from scheduler.core.errors import Cancelled, Fatal, LeaseLost, Retry, Skip
+
+if TYPE_CHECKING:
+    from scheduler.app import Soloist
+
+__version__ = "0.1.0"
+__all__ = ["Cancelled", "Fatal", "LeaseLost", "Retry", "RunContext", "Skip", "Soloist", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Soloist":  # late: it brings the engine with it
+        from scheduler.app import Soloist  # noqa: PLC0415
+
+        return Soloist
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,204 @@
+"""What the engine says happened. Logs, metrics and Sentry listen; none of them can hurt it or hold it up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from scheduler.core.model import Outcome, SkipReason, Status, Trigger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A fact. `replica` is the name of the one that saw it."""
+
+    replica: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaStarted(Event):
+    """The engine runs: it ticks and takes work."""
+
+    version: str
+    jobs: int
+    seats: int
+    database: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaDraining(Event):
+    """A signal came; nothing new is taken. `running`: bodies still at work; `within`: seconds they have."""
+
+    running: int
+    within: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaStopped(Event):
+    """All threads and children are gone. `handed_back`: runs that go on elsewhere."""
+
+    handed_back: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPlanned(Event):
+    """A job of the plan at start: when it ticks next, and how its last run stands (all None: never ran)."""
+
+    job: str
+    next_tick: datetime | None
+    last_run_key: str | None = None
+    last_status: Status | None = None
+    last_replica: str | None = None
+    last_finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanChanged(Event):
+    """What applying the file did to the jobs in the database."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEvent(Event):
+    """A fact about one run."""
+
+    job: str
+    run_key: str
+    run_id: UUID | None = None
+    attempt: int = 1
+    scheduled_at: datetime | None = None
+    trace_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickWon(RunEvent):
+    """This replica claimed the tick; the run is `running` here or `queued` for whoever has a seat."""
+
+    status: Status
+    trigger: Trigger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickLost(RunEvent):
+    """The tick has its row already: another replica's, the normal fate of most, or an earlier one of its period."""
+
+    winner: str | None = None
+    status: Status | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickSkipped(RunEvent):
+    """The tick left a row but will not run. `missed`: how many ticks the one row stands for."""
+
+    reason: SkipReason
+    missed: int | None = None
+    blocked_by: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptStarted(RunEvent):
+    """A body is about to begin. `start_delay`: seconds after the tick."""
+
+    start_delay: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEnded(RunEvent):
+    """The outcome is written. `status`: what the run is now; `ready_in`: seconds to the next try, when queued."""
+
+    outcome: Outcome
+    status: Status
+    duration: float
+    ready_in: float | None = None
+    error_class: str | None = None
+    error_text: str | None = None
+    result: object = None
+    output_tail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTakenOver(RunEvent):
+    """The owner's lease was over; the run goes on (`queued`) or ends (`lost`, `failed`)."""
+
+    owner: str | None
+    status: Status
+    error_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseLostEvent(RunEvent):
+    """The run is no longer ours while its body was at work: the body is stopped. `reason` says how we know."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteFenced(RunEvent):
+    """An outcome was refused: the run had been taken over. It is discarded."""
+
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeUnwritten(RunEvent):
+    """The database stayed away until this replica had to go: the outcome is in this event alone."""
+
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseLost(Event):
+    """Contact was lost (said once; the next word is `DatabaseRegained`)."""
+
+    room: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseRegained(Event):
+    """Contact is back after `after` seconds and `tries` tries."""
+
+    room: str
+    after: float
+    tries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineFailed(Event):
+    """An engine thread died; the process ends with an error rather than look alive."""
+
+    room: str
+    error: str
+
+
+Listener = Callable[[Event], None]
+
+
+class Bus:
+    """Hands each event to every listener, in the publisher's thread.
+
+    A listener that raises is reported to `on_error` and is otherwise ignored: no edge may break the engine. A listener
+    that has slow work to do queues it for a thread of its own.
+    """
+
+    def __init__(self, on_error: Callable[[Event, Exception], None] | None = None) -> None:
+        self._listeners: list[Listener] = []
+        self._on_error = on_error
+
+    def subscribe(self, listener: Listener) -> None:
+        """Add a listener; not meant to be called once the engine runs."""
+        self._listeners.append(listener)
+
+    def publish(self, event: Event) -> None:
+        """Tell everybody. Never raises."""
+        for listener in self._listeners:
+            try:
+                listener(event)
+            except Exception as error:
+                if self._on_error is not None:
+                    self._on_error(event, error)

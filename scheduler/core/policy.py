@@ -1,0 +1,180 @@
+"""Decisions: what becomes of a due tick, and of a run whose attempt has ended. Pure; returns values, writes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from scheduler.core.model import (
+    AfterCrash,
+    Birth,
+    Claim,
+    Ending,
+    FirstSight,
+    JobSpec,
+    MisfirePolicy,
+    Outcome,
+    SkipReason,
+    Status,
+    Trigger,
+)
+from scheduler.core.schedule import due, latest_upto, run_key, tick_key
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of a run. `ready_in`: seconds, for `queued`. `spent`, `crashed`: 1 where a try or a crash counts."""
+
+    status: Status
+    ready_in: float = 0.0
+    spent: int = 0
+    crashed: int = 0
+    skip_reason: SkipReason | None = None
+
+
+def first_watermark(spec: JobSpec, now: datetime) -> datetime:
+    """Up to where a job seen for the first time owes nothing.
+
+    It starts from now; with `first_sight: run` just before its latest tick, so that this one is still due.
+    """
+    if spec.misfire.first_sight is FirstSight.RUN and spec.schedule is not None:
+        latest = latest_upto(spec.schedule, now)
+        if latest is not None:
+            return latest - timedelta(microseconds=1)
+    return now
+
+
+def decide_tick(spec: JobSpec, watermark: datetime, now: datetime) -> tuple[Birth, ...]:
+    """How every tick in (watermark, now] comes into the world, oldest first. Nothing due: ().
+
+    A tick is *missed* when it is seen more than `grace` late; before that it is merely late and runs. Of the missed,
+    `misfire.policy` picks those that still run, none older than `within`; the others leave a skipped row each, or one
+    row with their number where they are more than `limit`.
+    """
+    if spec.schedule is None:
+        return ()
+    found = due(spec.schedule, watermark, now, max(1, spec.misfire.limit))
+    if not found.ticks:
+        return ()
+    births = []
+    if found.older and found.older_last is not None:
+        births.append(_skipped(spec, found.older_last, missed=found.older))
+    missed = [tick for tick in found.ticks if (now - tick).total_seconds() > spec.misfire.grace]
+    runnable = set(_chosen(spec, missed, now))
+    taken: set[str] = set()
+    for tick in found.ticks:
+        birth = _birth(spec, tick, late=tick in runnable, now=now)
+        if birth.status is not Status.SKIPPED:
+            if birth.run_key in taken:  # a second tick of the same period: the first one's row stands for both
+                continue
+            taken.add(birth.run_key)
+        births.append(birth)
+    return tuple(births)
+
+
+def _chosen(spec: JobSpec, missed: list[datetime], now: datetime) -> list[datetime]:
+    """Which of the missed ticks run all the same."""
+    inside = [tick for tick in missed if (now - tick).total_seconds() <= spec.misfire.within]
+    match spec.misfire.policy:
+        case MisfirePolicy.SKIP:
+            return []
+        case MisfirePolicy.LATEST:
+            return inside[-1:]
+        case MisfirePolicy.ALL:
+            return inside
+        case _ as never:
+            assert_never(never)
+
+
+def _birth(spec: JobSpec, tick: datetime, *, late: bool, now: datetime) -> Birth:
+    assert spec.schedule is not None
+    on_time = (now - tick).total_seconds() <= spec.misfire.grace
+    if not (on_time or late):
+        return _skipped(spec, tick)
+    return Birth(
+        scheduled_at=tick,
+        run_key=run_key(spec.schedule, tick, spec.once_per, spec.timezone),
+        tick_key=tick_key(spec.schedule, tick),
+        status=Status.RUNNING,
+        trigger=Trigger.SCHEDULE if on_time else Trigger.CATCH_UP,
+        # a late run of an exclusive job waits for the one in its way; a tick on time gives way to it
+        if_blocked=Status.SKIPPED if on_time else Status.WAITING,
+    )
+
+
+def _skipped(spec: JobSpec, tick: datetime, missed: int | None = None) -> Birth:
+    """A tick that does not run keeps its own key, never the period's: the period may still be run by another."""
+    assert spec.schedule is not None
+    key = tick_key(spec.schedule, tick)
+    return Birth(tick, key, key, Status.SKIPPED, skip_reason=SkipReason.MISSED, missed=missed)
+
+
+def decide_outcome(spec: JobSpec, claim: Claim, ending: Ending, chance: float) -> Decision:
+    """What becomes of the run after this attempt. `chance`: uniform in [0, 1), for the jitter."""
+    match ending.outcome:
+        case Outcome.SUCCEEDED:
+            return Decision(Status.SUCCEEDED)
+        case Outcome.CANCELLED:
+            return Decision(Status.CANCELLED)
+        case Outcome.SKIPPED:
+            return Decision(Status.SKIPPED, skip_reason=SkipReason.JOB)
+        case Outcome.FAILED | Outcome.TIMED_OUT:
+            return _after_failure(spec, claim, ending, chance)
+        case Outcome.CRASHED:
+            return _after_crash(spec, claim, chance)
+        case Outcome.HANDED_BACK | Outcome.LEASE_LOST:
+            # costs nothing; but with at-most-once a body that has begun must not begin again
+            at_most_once = spec.after_crash is AfterCrash.FAIL and ending.started
+            return Decision(Status.LOST if at_most_once else Status.QUEUED)
+        case _ as never:
+            assert_never(never)
+
+
+def _after_failure(spec: JobSpec, claim: Claim, ending: Ending, chance: float) -> Decision:
+    final = Status.TIMED_OUT if ending.outcome is Outcome.TIMED_OUT else Status.FAILED
+    if ending.final or claim.retries_left <= 0 or spec.after_crash is AfterCrash.FAIL:
+        return Decision(final, spent=1)
+    failures = spec.retry.attempts - claim.retries_left
+    wait = ending.retry_after
+    if wait is None:
+        wait = backoff(failures, spec.retry.backoff, spec.retry.max, chance)
+    return Decision(Status.QUEUED, ready_in=max(0.0, wait), spent=1)
+
+
+def _after_crash(spec: JobSpec, claim: Claim, chance: float) -> Decision:
+    """Crashes have a limit of their own, so that a job that kills its process ends; the first costs no wait."""
+    if spec.after_crash is AfterCrash.FAIL:
+        return Decision(Status.LOST, crashed=1)
+    crashes = claim.crashes + 1
+    if crashes >= spec.crash_limit:
+        return Decision(Status.FAILED, crashed=1)
+    wait = 0.0 if crashes == 1 else backoff(crashes - 1, spec.retry.backoff, spec.retry.max, chance)
+    return Decision(Status.QUEUED, ready_in=wait, crashed=1)
+
+
+def backoff(failures: int, base: float, most: float, chance: float) -> float:
+    """Seconds before the next try after so many failures (1, 2, …): doubling, capped, with ±20 % of jitter.
+
+    The jitter keeps fifty jobs that failed together from coming back together. Safe at any number of failures.
+    """
+    doubled = base * 2.0 ** min(max(failures, 1) - 1, 60)
+    return min(doubled, most) * (0.8 + 0.4 * chance)
+
+
+def reconnect_wait(tries: int, chance: float) -> float:
+    """Seconds before the next try to reach the database: full jitter under a doubling cap of 0.1 to 5 s."""
+    return min(5.0, 0.1 * 2.0 ** min(tries, 10)) * (0.1 + 0.9 * chance)
+
+
+def trust_window(lease: float) -> float:
+    """For how long after a renewal was *sent* its owner may believe in it: the lease less 3 s (a fifth of a short one).
+
+    The margin covers what a kill takes and what the two clocks' speeds differ by in one lease.
+    """
+    return lease - min(3.0, lease / 5)
+
+
+def renew_interval(lease: float) -> float:
+    """Seconds between two renewals: 1, and never fewer than ten to a lease."""
+    return min(1.0, lease / 10)
