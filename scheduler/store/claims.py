@@ -1,0 +1,197 @@
+"""How runs come to an owner: the claim of due ticks, the dequeue, and runs asked for by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from scheduler.core.errors import NotFound
+from scheduler.core.model import Birth, Claim, JobSpec, Status, Trigger
+from scheduler.store.engine import Row, Session
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who claims: the replica's id and name, and for how many seconds a lease lasts."""
+
+    id: UUID
+    name: str
+    lease: float
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """One job's due ticks as this replica decided them. `seen`: the watermark they were decided from."""
+
+    job_id: int
+    spec: JobSpec
+    spec_hash: str
+    seen: datetime
+    births: tuple[tuple[UUID, Birth], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A row that the claim made. `blocked_by`: the active run that was in its way."""
+
+    job_id: int
+    id: UUID
+    status: Status
+    blocked_by: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimAnswer:
+    """`moved`: jobs whose due ticks are all accounted for. Any other is to be read and decided afresh."""
+
+    made: tuple[Made, ...]
+    moved: frozenset[int]
+    database_now: datetime | None
+
+
+def claim(session: Session, owner: Owner, wants: Sequence[Want]) -> ClaimAnswer:
+    """Claim a chunk of due ticks in one statement. Raises ContactLost: then whether it took effect is unknown."""
+    ordered = sorted(wants, key=lambda want: want.job_id)
+    births = [(want.job_id, id_, birth) for want in ordered for id_, birth in want.births]
+    rows = session.run(
+        "claim",
+        {
+            "me": owner.id,
+            "lease": owner.lease,
+            "job": [w.job_id for w in ordered],
+            "seen": [w.seen for w in ordered],
+            "spec_hash": [w.spec_hash for w in ordered],
+            "exclusive": [w.spec.exclusive for w in ordered],
+            "retries": [w.spec.retry.attempts - 1 for w in ordered],
+            "after_crash": [w.spec.after_crash.value for w in ordered],
+            "crash_limit": [w.spec.crash_limit for w in ordered],
+            "backoff": [float(w.spec.retry.backoff) for w in ordered],
+            "backoff_max": [float(w.spec.retry.max) for w in ordered],
+            "due_job": [job for job, _, _ in births],
+            "id": [id_ for _, id_, _ in births],
+            "run_key": [b.run_key for _, _, b in births],
+            "tick_key": [b.tick_key for _, _, b in births],
+            "scheduled_at": [b.scheduled_at for _, _, b in births],
+            "status": [b.status.value for _, _, b in births],
+            "skip_reason": [b.skip_reason.value if b.skip_reason else None for _, _, b in births],
+            "if_blocked": [b.if_blocked.value for _, _, b in births],
+            "trigger": [b.trigger.value for _, _, b in births],
+            "note": [None if b.missed is None else json.dumps({"missed": b.missed}) for _, _, b in births],
+        },
+    )
+    made = tuple(
+        Made(job, id_, Status(status), UUID(blocked) if blocked else None)
+        for job, id_, status, blocked, *_ in rows
+        if id_ is not None
+    )
+    return ClaimAnswer(made, frozenset(r[0] for r in rows if r[4]), rows[0][5] if rows else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What a job that was not moved looks like now. `winner`: the name of the replica that has the run, if any."""
+
+    job_id: int
+    run_key: str
+    watermark: datetime
+    spec_hash: str
+    at_rest: bool
+    run_id: UUID | None
+    status: Status | None
+    winner: str | None
+    database_now: datetime
+
+
+def read_lost(session: Session, owner: Owner, ticks: Sequence[tuple[int, str]]) -> tuple[Lost, ...]:
+    """Read the jobs and the runs of ticks that were not won. `ticks`: (job id, run key)."""
+    rows = session.run("read_lost", {"me": owner.id, "job": [j for j, _ in ticks], "run_key": [k for _, k in ticks]})
+    return tuple(
+        Lost(job, key, mark, spec_hash, rest, run, Status(status) if status else None, winner, now)
+        for job, key, mark, spec_hash, _generation, rest, run, status, winner, _mine, now in rows
+    )
+
+
+def dequeue(session: Session, owner: Owner, generation: int, seats: int) -> tuple[tuple[int, Claim], ...]:
+    """Take up to `seats` queued runs, with their job ids. Raises ContactLost: then see `orphans`."""
+    rows = session.run("dequeue", {"me": owner.id, "lease": owner.lease, "generation": generation, "seats": seats})
+    return tuple(_claimed(row) for row in rows)
+
+
+def dequeue_one(session: Session, owner: Owner, run_id: UUID) -> Claim | None:
+    """Take this queued run if it is ready and nobody has it. The job's name is the caller's to know."""
+    rows = session.run("dequeue_one", {"me": owner.id, "lease": owner.lease, "id": run_id})
+    return _claimed(rows[0])[1] if rows else None
+
+
+def _claimed(row: Row) -> tuple[int, Claim]:
+    id_, job, key, at, attempt, left, crashes, trigger, payload, checkpoint, trace, _now = row
+    return job, Claim(id_, "", key, at, attempt, left, crashes, Trigger(trigger), payload, checkpoint, trace)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A run asked for by name. `me`: the owner when the asker runs it itself; `tick_key`: of a skipped row."""
+
+    id: UUID
+    job: str
+    run_key: str
+    trigger: Trigger
+    triggered_by: str
+    tick_key: str | None = None
+    scheduled_at: datetime | None = None
+    retry_of: UUID | None = None
+    payload: dict[str, Any] | None = None
+    if_blocked: Status = Status.WAITING
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """`fresh`: this request made the row; else its key named an older one. `owner`: who runs it."""
+
+    id: UUID
+    status: Status
+    fresh: bool
+    owner: str | None = None
+
+
+def create_run(session: Session, request: Request, owner: Owner | None = None) -> Created:
+    """Make the run, or find the one that its key already names.
+
+    Raises NotFound when the plan in force has no such job, or the tick lies in the future by the database's clock.
+    """
+    rows = session.run(
+        "create_run",
+        {
+            "id": request.id,
+            "job": request.job,
+            "run_key": request.run_key,
+            "tick_key": request.tick_key or request.run_key,
+            "scheduled_at": request.scheduled_at,
+            "trigger": request.trigger.value,
+            "triggered_by": request.triggered_by,
+            "retry_of": request.retry_of,
+            "payload": None if request.payload is None else json.dumps(request.payload),
+            "if_blocked": request.if_blocked.value,
+            "me": None if owner is None else owner.id,
+            "lease": 0.0 if owner is None else owner.lease,
+        },
+    )
+    if not rows:
+        raise NotFound(f'no job "{request.job}" in the plan in force; `soloist next` lists the jobs of the file')
+    _, id_, status, _ = rows[0]
+    if id_ is not None:
+        return Created(id_, Status(status), fresh=True)
+    return find_run(session, request.job, request.run_key)
+
+
+def find_run(session: Session, job: str, run_key: str) -> Created:
+    """The run that a job's key names. Raises NotFound: then a tick with this key has not come yet."""
+    found = session.run("find_run", {"job": job, "run_key": run_key})
+    if not found:
+        raise NotFound(f"{job}: {run_key} has not come yet by the database's clock")
+    id_, status, _, name = found[0]
+    return Created(id_, Status(status), fresh=False, owner=name)

@@ -1,0 +1,287 @@
+"""Connections of the engine: one autocommit session per room, with a deadline on every call.
+
+A session is cheap to lose: every protocol step is one statement, so whoever gets `ContactLost` waits and starts over
+from what the database says. Behind a stalled proxy neither `statement_timeout` nor TCP keepalives end a call (measured:
+all hung over 12 s), so a watchdog thread shuts the socket down from this side.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import os
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from scheduler.core.clock import Clock
+from scheduler.core.errors import DatabaseUnreachable, SoloistError
+from scheduler.core.events import Bus, DatabaseLost, DatabaseRegained
+from scheduler.store.sql import load
+
+CALL_DEADLINE = 10.0  # seconds a protocol statement may take before its socket is shut down
+CONNECT_DEADLINE = 5.0
+OPTIONS = " ".join(
+    (
+        # psycopg's and SQLAlchemy's isolation switches do not pin it; the connection's options do
+        r"-c default_transaction_isolation=read\ committed",
+        "-c idle_in_transaction_session_timeout=5s",
+        "-c statement_timeout=10s",
+        "-c TimeZone=UTC",
+        "-c search_path=",
+    )
+)
+Row = tuple[Any, ...]
+
+
+class ContactLost(SoloistError):
+    """The database did not answer this call. Whether it took effect is not known."""
+
+    exit_code = 8
+
+
+class Watchdog:
+    """Shuts down the socket of a call that is past its deadline. One thread for a process, started at first use."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Condition()
+        self._calls: dict[int, psycopg.Connection[Any]] = {}
+        self._deadlines: list[tuple[float, int]] = []
+        self._numbers = itertools.count()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, connection: psycopg.Connection[Any], seconds: float) -> int:
+        """Watch a call; returns its number for `end`."""
+        with self._lock:
+            number = next(self._numbers)
+            self._calls[number] = connection
+            heapq.heappush(self._deadlines, (self._clock.boottime() + seconds, number))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+                self._thread.start()
+            elif self._deadlines[0][1] == number:
+                self._lock.notify()
+            return number
+
+    def end(self, number: int) -> None:
+        """The call came back. Under the lock, so that the descriptor shut is never somebody else's."""
+        with self._lock:
+            self._calls.pop(number, None)
+
+    def _watch(self) -> None:
+        with self._lock:
+            while True:
+                while self._deadlines and self._deadlines[0][1] not in self._calls:
+                    heapq.heappop(self._deadlines)
+                if not self._deadlines:
+                    self._lock.wait()
+                    continue
+                left = self._deadlines[0][0] - self._clock.boottime()
+                if left > 0:
+                    self._lock.wait(left)
+                    continue
+                _, number = heapq.heappop(self._deadlines)
+                _shut(self._calls.pop(number))
+
+
+def _shut(connection: psycopg.Connection[Any]) -> None:
+    with suppress(OSError, psycopg.Error):
+        twin = socket.socket(fileno=os.dup(connection.fileno()))
+        try:
+            twin.shutdown(socket.SHUT_RDWR)
+        finally:
+            twin.close()
+
+
+class Contact:
+    """Whether the database answers, told once per change: one line in the log for an outage, not a thousand."""
+
+    def __init__(self, bus: Bus, replica: str, clock: Clock) -> None:
+        self._bus, self._replica, self._clock = bus, replica, clock
+        self._lock = threading.Lock()
+        self._lost_at: float | None = None
+        self._tries = 0
+
+    def failed(self, room: str, error: BaseException) -> None:
+        """A call failed for want of an answer."""
+        with self._lock:
+            self._tries += 1
+            first = self._lost_at is None
+            if first:
+                self._lost_at = self._clock.boottime()
+        if first:
+            self._bus.publish(DatabaseLost(replica=self._replica, room=room, error=one_line(error)))
+
+    def worked(self, room: str) -> None:
+        """A call came back."""
+        if not self._tries:  # the common case, without the lock
+            return
+        with self._lock:
+            lost_at, tries = self._lost_at, self._tries
+            self._lost_at, self._tries = None, 0
+        if lost_at is None:
+            return
+        after = self._clock.boottime() - lost_at
+        self._bus.publish(DatabaseRegained(replica=self._replica, room=room, after=after, tries=tries))
+
+
+class Session:
+    """One room's autocommit session; connects when needed, and again after a loss.
+
+    `epoch` grows with each new connection: what was concluded from several looks holds only within one. Calls
+    of several threads are serialised.
+    """
+
+    def __init__(self, database_url: str, room: str, watchdog: Watchdog, contact: Contact) -> None:
+        self._url, self._room = database_url, room
+        self._watchdog, self._contact = watchdog, contact
+        self._connection: psycopg.Connection[Any] | None = None
+        self._lock = threading.RLock()
+        self._greeting: LiteralString | None = None
+        self.epoch = 0
+
+    def greet_with(self, statement: LiteralString) -> None:
+        """A statement that each new connection begins with (LISTEN)."""
+        self._greeting = statement
+
+    def run(self, name: str, params: dict[str, Any], *, deadline: float = CALL_DEADLINE) -> list[Row]:
+        """Run `sql/<name>.sql` and return its rows. Raises ContactLost, and psycopg.Error for what is wrong with it."""
+        return self.execute(load(name), params, deadline=deadline)
+
+    def execute(
+        self,
+        statement: LiteralString,
+        params: dict[str, Any] | Sequence[Any] = (),
+        *,
+        deadline: float = CALL_DEADLINE,
+    ) -> list[Row]:
+        """As `run`, with the statement itself. A serialisation failure is repeated three times."""
+        with self._lock:
+            for tries in range(4):
+                try:
+                    return self._call(statement, params, deadline)
+                except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
+                    if tries == 3:
+                        raise
+        raise AssertionError("unreachable")
+
+    def _call(self, statement: LiteralString, params: dict[str, Any] | Sequence[Any], deadline: float) -> list[Row]:
+        connection = self._connected()
+        number = self._watchdog.begin(connection, deadline)
+        try:
+            cursor = connection.execute(statement, params or None, prepare=True)
+            rows: list[Row] = cursor.fetchall() if cursor.description else []
+        except psycopg.Error as error:
+            if not _is_loss(error, connection):
+                raise
+            self._drop(error)
+            raise ContactLost(one_line(error)) from error
+        finally:
+            self._watchdog.end(number)
+        self._contact.worked(self._room)
+        return rows
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        if self._connection is None:
+            try:
+                self._connection = connect(self._url, self._room)
+                if self._greeting:
+                    self._connection.execute(self._greeting)
+            except psycopg.Error as error:
+                self._drop(error)
+                raise ContactLost(one_line(error)) from error
+            self.epoch += 1
+        return self._connection
+
+    def _drop(self, error: psycopg.Error) -> None:
+        if self._connection is not None:
+            with suppress(psycopg.Error):
+                self._connection.close()
+            self._connection = None
+        self._contact.failed(self._room, error)
+
+    def fileno(self) -> int | None:
+        """The socket to wait on for notifications, or None while there is no connection."""
+        connection = self._connection
+        return None if connection is None or connection.closed else connection.fileno()
+
+    def notified(self) -> bool:
+        """Whether notifications have arrived; takes them off the socket. Never blocks."""
+        with self._lock:
+            if self._connection is None:
+                return False
+            try:
+                return bool(list(self._connection.notifies(timeout=0)))
+            except psycopg.Error as error:
+                self._drop(error)
+                return True  # look again: the next call reconnects
+
+    def close(self) -> None:
+        """End the session; a later call would connect again."""
+        with self._lock:
+            if self._connection is not None:
+                with suppress(psycopg.Error):
+                    self._connection.close()
+                self._connection = None
+
+
+def connect(database_url: str, room: str) -> psycopg.Connection[Any]:
+    """An autocommit connection with the engine's session settings."""
+    return psycopg.connect(
+        database_url,
+        autocommit=True,
+        application_name=f"soloist {room}",
+        connect_timeout=int(CONNECT_DEADLINE),
+        options=OPTIONS,
+        keepalives_idle=10,
+        keepalives_interval=5,
+        keepalives_count=3,
+    )
+
+
+def connect_once(database_url: str, room: str) -> psycopg.Connection[Any]:
+    """A connection for a command of a person. Raises DatabaseUnreachable that says what was tried."""
+    try:
+        return connect(database_url, room)
+    except psycopg.Error as error:
+        raise DatabaseUnreachable(
+            f"cannot reach PostgreSQL at {masked(database_url)}: {one_line(error)}\n"
+            "Is it running, and is SOLOIST_DATABASE_URL right?"
+        ) from None
+
+
+def masked(database_url: str) -> str:
+    """The address with no password in it, fit for logs."""
+    try:
+        words = conninfo_to_dict(database_url)
+    except psycopg.Error:
+        return "(an address that libpq cannot read)"
+    host, port = words.get("host") or "the local socket", words.get("port")
+    user = f"{words['user']}@" if words.get("user") else ""
+    secret = ":***" if words.get("password") else ""
+    if secret and user:
+        user = f"{words['user']}{secret}@"
+    return f"{user}{host}{f':{port}' if port else ''}/{words.get('dbname') or ''}"
+
+
+def one_line(error: BaseException) -> str:
+    """The error's first lines as one, without the driver's repetition."""
+    return " ".join(str(error).split())[:500] or type(error).__name__
+
+
+def _is_loss(error: psycopg.Error, connection: psycopg.Connection[Any]) -> bool:
+    """Whether the session is gone, or of no use: closed, cut, or read-only after a failover (25006)."""
+    if connection.closed or connection.broken:
+        return True
+    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+        return True
+    return isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08")[:2] in ("08", "57", "53")
+
+
+Connect = Callable[[], psycopg.Connection[Any]]

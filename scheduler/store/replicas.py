@@ -1,0 +1,57 @@
+"""The replicas' own rows: who lives, with which file, and whose is in force."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from scheduler.store.engine import Session
+from scheduler.store.sql import load
+
+HEARTBEAT = 10.0  # seconds between two signs of life of an idle replica
+SILENCE = 35.0  # seconds without one after which a replica no longer counts as live
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What a replica says of itself at its start. `id` is new at each process start."""
+
+    id: UUID
+    name: str
+    host: str
+    pid: int
+    version: str
+    config_hash: str
+    tzdata: str
+    seats: int
+    clock_offset: float
+
+    def write(self, connection: psycopg.Connection[Any], generation: int) -> None:
+        """Insert the row; part of the transaction that applies the plan."""
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        connection.execute(load("register_replica"), {**fields, "generation": generation})
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """What a heartbeat learns. `rank`: this replica's place among the `live` ones, from 0."""
+
+    in_force: int
+    rank: int
+    live: int
+    database_now: datetime
+
+
+def heartbeat(session: Session, me: UUID, clock_offset: float) -> Pulse | None:
+    """Say that this replica lives. None: its row is gone (purged by hand); it must register again."""
+    rows = session.run("heartbeat", {"me": me, "clock_offset": clock_offset, "silence": SILENCE})
+    return Pulse(*rows[0]) if rows else None
+
+
+def leave(session: Session, me: UUID) -> None:
+    """Say that this replica has stopped in good order."""
+    session.run("leave", {"me": me}, deadline=2.0)

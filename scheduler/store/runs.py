@@ -1,0 +1,177 @@
+"""What happens to runs that have an owner: renewal, the end of an attempt, take-over, promotion of those that wait."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from scheduler.core.model import Ending, Status
+from scheduler.core.policy import Decision
+from scheduler.store.claims import Owner
+from scheduler.store.engine import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What a renewal touched: run id -> whether somebody asked for its cancellation."""
+
+    renewed: dict[UUID, bool]
+    database_now: datetime | None
+
+
+def renew(session: Session, owner: Owner, held: Sequence[tuple[UUID, int, str | None]]) -> Renewal:
+    """Renew the leases of (run id, attempt, progress as JSON or None). What is missing is locked or lost."""
+    rows = session.run(
+        "renew",
+        {
+            "me": owner.id,
+            "lease": owner.lease,
+            "id": [id_ for id_, _, _ in held],
+            "attempt": [attempt for _, attempt, _ in held],
+            "progress": [progress for _, _, progress in held],
+        },
+    )
+    return Renewal({id_: cancel for id_, cancel, _ in rows}, rows[0][2] if rows else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a run stands by a plain read.
+
+    `held`: the attempt asked about still owns it (its row was only locked). `recorded`: that attempt's own end is in
+    the history already: an answer was lost, or `ctx.transaction()` wrote it.
+    """
+
+    status: Status
+    held: bool
+    recorded: bool
+
+
+def read_held(session: Session, owner: Owner, held: Sequence[tuple[UUID, int]]) -> dict[UUID, Standing]:
+    """How the runs of these (run id, attempt) stand now."""
+    rows = session.run("read_held", {"me": owner.id, "id": [i for i, _ in held], "attempt": [a for _, a in held]})
+    return {id_: Standing(Status(status), bool(mine), bool(recorded)) for id_, status, mine, recorded in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """One attempt's end, ready to be written."""
+
+    id: UUID
+    attempt: int
+    decision: Decision
+    ending: Ending
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A written end. `waiting`: the job has a run that waits for this one."""
+
+    id: UUID
+    job_id: int
+    status: Status
+    waiting: bool
+
+
+def settle(session: Session, owner: Owner, ends: Sequence[Settlement]) -> tuple[Settled, ...]:
+    """Write the ends of attempts in one statement. What does not come back was fenced, or had been written before."""
+    rows = session.run(
+        "settle",
+        {
+            "me": owner.id,
+            "name": owner.name,
+            **_columns(ends),
+            "status": [e.decision.status.value for e in ends],
+            "skip_reason": [e.decision.skip_reason.value if e.decision.skip_reason else None for e in ends],
+            "ready_in": [float(e.decision.ready_in) for e in ends],
+            "spent": [e.decision.spent for e in ends],
+            "crashed": [e.decision.crashed for e in ends],
+            "outcome": [e.ending.outcome.value for e in ends],
+            "error_class": [e.ending.error_class for e in ends],
+        },
+    )
+    return tuple(Settled(id_, job, Status(status), waiting) for id_, job, status, waiting, _ in rows)
+
+
+def complete_record(session: Session, ends: Sequence[Settlement]) -> None:
+    """Add to the record of attempts that ended inside `ctx.transaction()` what could not be known there."""
+    session.run("complete_record", _columns(ends))
+
+
+def _columns(ends: Sequence[Settlement]) -> dict[str, list[Any]]:
+    return {
+        "id": [e.id for e in ends],
+        "attempt": [e.attempt for e in ends],
+        "result": [None if e.ending.result is None else json.dumps(e.ending.result) for e in ends],
+        "error_text": [e.ending.error_text for e in ends],
+        "output_tail": [e.ending.output_tail for e in ends],
+        "output_bytes": [e.ending.output_bytes for e in ends],
+        "exit_code": [e.ending.exit_code for e in ends],
+        "cpu": [None if e.ending.cpu is None else float(e.ending.cpu) for e in ends],
+        "peak_rss": [e.ending.peak_rss for e in ends],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the sweeper saw. `expired`: (run id, the `claimed_until` that is over); `next_in`: seconds."""
+
+    expired: tuple[tuple[UUID, datetime], ...]
+    ready: bool
+    next_in: float | None
+    others: bool
+    in_vain: bool
+    stale: bool
+    database_now: datetime
+
+
+def look(session: Session, owner: Owner, generation: int) -> Look:
+    """One look over all live rows."""
+    ids, untils, ready, next_in, others, in_vain, stale, now = session.run(
+        "look", {"me": owner.id, "generation": generation}
+    )[0]
+    expired = tuple(zip(ids or (), untils or (), strict=True))
+    return Look(expired, ready, next_in, others, in_vain, stale, now)
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """A run taken from an owner whose lease was over."""
+
+    id: UUID
+    job: str
+    run_key: str
+    scheduled_at: datetime
+    attempt: int
+    status: Status
+    owner: str | None
+    error: str
+
+
+def take_over(session: Session, seen: Sequence[tuple[UUID, datetime]]) -> tuple[TakenOver, ...]:
+    """Take these runs from their owners, if their leases are still the ones that were seen to be over."""
+    rows = session.run("take_over", {"id": [id_ for id_, _ in seen], "until": [until for _, until in seen]})
+    return tuple(
+        TakenOver(id_, job, key, at, attempt, Status(status), name, error)
+        for id_, job, key, at, attempt, status, name, error, _ in rows
+    )
+
+
+def promote(session: Session, jobs: Sequence[int] | None) -> int:
+    """Queue the oldest waiting run of each of these jobs (None: of all); returns how many."""
+    return len(session.run("promote", {"job": None if jobs is None else list(jobs)}))
+
+
+def end_stale(session: Session) -> tuple[tuple[UUID, str, str, datetime], ...]:
+    """End queued and waiting runs of removed jobs; returns (run id, job, run key, tick) of each."""
+    return tuple((r[0], r[1], r[2], r[3]) for r in session.run("end_stale", {}))
+
+
+def orphans(session: Session, owner: Owner, known: Sequence[UUID]) -> tuple[tuple[UUID, int], ...]:
+    """(run id, attempt) of runs that are mine though no seat knows them."""
+    rows = session.run("orphans", {"me": owner.id, "known": list(known)})
+    return tuple((id_, attempt) for id_, attempt in rows)

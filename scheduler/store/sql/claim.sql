@@ -1,0 +1,82 @@
+-- Claim a chunk of due ticks: one autocommit statement, at most one replica wins each job.
+--
+-- won     the job rows as this replica last saw them (same watermark, same spec), locked in id order. SKIP LOCKED: losers wait
+--         for nobody and write nothing. FOR NO KEY UPDATE: an open transaction that enqueued a run of the job (and so holds
+--         a key share on it) does not make the job invisible here.
+-- ins     the ticks that are due by the database's clock. The instant is read once: a tick that came due between two looks
+--         would seem refused by the overlap index.
+-- refused what the overlap index would not take: a row all the same, skipped or waiting, so that the tick is accounted for.
+-- moved   the watermark, only where each due tick has a row by now. A watermark that passes a tick without one loses it.
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), want AS MATERIALIZED (
+    SELECT * FROM unnest(
+        %(job)s::int[], %(seen)s::timestamptz[], %(spec_hash)s::text[], %(exclusive)s::boolean[], %(retries)s::int[],
+        %(after_crash)s::text[], %(crash_limit)s::int[], %(backoff)s::float8[], %(backoff_max)s::float8[]
+    ) AS w (job, seen, spec_hash, exclusive, retries, after_crash, crash_limit, backoff, backoff_max)
+), due AS MATERIALIZED (
+    SELECT * FROM unnest(
+        %(due_job)s::int[], %(id)s::uuid[], %(run_key)s::text[], %(tick_key)s::text[], %(scheduled_at)s::timestamptz[],
+        %(status)s::text[], %(skip_reason)s::text[], %(if_blocked)s::text[], %(trigger)s::text[], %(note)s::text[]
+    ) AS d (job, id, run_key, tick_key, scheduled_at, status, skip_reason, if_blocked, trigger, note)
+), won AS MATERIALIZED (
+    SELECT job.id, want.exclusive, want.spec_hash, want.retries, want.after_crash, want.crash_limit, want.backoff, want.backoff_max
+    FROM soloist.job
+    JOIN want ON want.job = job.id AND want.seen = job.watermark AND want.spec_hash = job.spec_hash
+    WHERE job.paused_at IS NULL AND job.removed_at IS NULL
+    ORDER BY job.id
+    FOR NO KEY UPDATE OF job SKIP LOCKED
+), ins AS (
+    INSERT INTO soloist.run (id, job, run_key, scheduled_at, created_at, trigger, status, skip_reason, exclusive, attempt,
+                             retries_left, after_crash, crash_limit, backoff, backoff_max, claimed_by, claimed_until,
+                             ready_at, started_at, finished_at, result, spec_hash)
+    SELECT due.id, due.job, due.run_key, due.scheduled_at, clock.now, due.trigger, due.status, due.skip_reason,
+           won.exclusive, CASE due.status WHEN 'running' THEN 1 ELSE 0 END,
+           won.retries, won.after_crash, won.crash_limit, won.backoff, won.backoff_max,
+           CASE due.status WHEN 'running' THEN %(me)s::uuid END,
+           CASE due.status WHEN 'running' THEN clock.now + make_interval(secs => %(lease)s::float8) END,
+           CASE due.status WHEN 'queued' THEN clock.now END,
+           CASE due.status WHEN 'running' THEN clock.now END,
+           CASE due.status WHEN 'skipped' THEN clock.now END,
+           due.note::jsonb, won.spec_hash
+    FROM due JOIN won ON won.id = due.job, clock
+    WHERE due.scheduled_at <= clock.now
+    ORDER BY due.job, due.scheduled_at
+    ON CONFLICT DO NOTHING
+    RETURNING id, job, status
+), refused AS (
+    INSERT INTO soloist.run (id, job, run_key, scheduled_at, created_at, trigger, status, skip_reason, exclusive,
+                             retries_left, after_crash, crash_limit, backoff, backoff_max, finished_at, result, spec_hash)
+    SELECT due.id, due.job, CASE due.if_blocked WHEN 'skipped' THEN due.tick_key ELSE due.run_key END, due.scheduled_at,
+           clock.now, due.trigger, due.if_blocked, CASE due.if_blocked WHEN 'skipped' THEN 'overlap' END, true,
+           won.retries, won.after_crash, won.crash_limit, won.backoff, won.backoff_max,
+           CASE due.if_blocked WHEN 'skipped' THEN clock.now END,
+           (SELECT jsonb_build_object('blocked_by', active.id) FROM soloist.run active
+            WHERE active.job = due.job AND active.exclusive AND active.status IN ('queued', 'running')),
+           won.spec_hash
+    FROM due JOIN won ON won.id = due.job, clock
+    WHERE due.scheduled_at <= clock.now AND due.status <> 'skipped' AND won.exclusive
+      AND NOT EXISTS (SELECT FROM ins WHERE ins.id = due.id)
+      AND NOT EXISTS (SELECT FROM soloist.run old WHERE old.job = due.job AND old.run_key = due.run_key)
+    ORDER BY due.job, due.scheduled_at
+    ON CONFLICT DO NOTHING
+    RETURNING id, job, status, result
+), made AS (
+    SELECT id, job, status, NULL::jsonb AS result FROM ins UNION ALL SELECT id, job, status, result FROM refused
+), open AS (
+    SELECT DISTINCT due.job FROM due
+    WHERE NOT EXISTS (SELECT FROM made WHERE made.id = due.id)
+      AND NOT EXISTS (SELECT FROM soloist.run old
+                      WHERE old.job = due.job AND old.run_key IN (due.run_key, due.tick_key))
+), moved AS (
+    UPDATE soloist.job SET watermark = upto.at
+    FROM (SELECT due.job, max(due.scheduled_at) AS at FROM due JOIN won ON won.id = due.job GROUP BY due.job) upto
+    WHERE job.id = upto.job AND NOT EXISTS (SELECT FROM open WHERE open.job = job.id)
+    RETURNING job.id
+), told AS (
+    -- other replicas may have a seat for what was born queued; only then, as a notification serialises commits
+    SELECT pg_notify('soloist', 'run') FROM (SELECT FROM made WHERE status = 'queued' LIMIT 1) any_queued
+)
+SELECT won.id AS job, made.id, made.status, made.result ->> 'blocked_by', EXISTS (SELECT FROM moved WHERE moved.id = won.id),
+       clock.now, (SELECT count(*) FROM told)
+FROM won LEFT JOIN made ON made.job = won.id, clock

@@ -1,0 +1,19 @@
+-- Take queued runs into free seats: never more than those. Tick overflow, retries, take-overs and manual runs all pass here.
+-- Only runs of jobs whose spec in force is no newer than this replica's file. MATERIALIZED: the locked rows are chosen once.
+WITH picked AS MATERIALIZED (
+    SELECT run.id
+    FROM soloist.run
+    JOIN soloist.job ON job.id = run.job AND job.generation <= %(generation)s::int AND job.removed_at IS NULL
+    WHERE run.status = 'queued' AND run.ready_at <= clock_timestamp()
+    ORDER BY run.priority, run.ready_at
+    LIMIT %(seats)s::int
+    FOR NO KEY UPDATE OF run SKIP LOCKED
+)
+UPDATE soloist.run
+SET status = 'running', attempt = run.attempt + 1, claimed_by = %(me)s::uuid,
+    claimed_until = clock_timestamp() + make_interval(secs => %(lease)s::float8),
+    ready_at = NULL, started_at = clock_timestamp()
+FROM picked
+WHERE run.id = picked.id
+RETURNING run.id, run.job, run.run_key, run.scheduled_at, run.attempt, run.retries_left, run.crashes, run.trigger,
+          run.payload, run.checkpoint, run.trace_id, clock_timestamp()

@@ -1,0 +1,13 @@
+-- What a purge would delete, by group.
+SELECT CASE WHEN status IN ('succeeded', 'skipped') THEN status ELSE 'failed' END AS of_group, count(*)
+FROM soloist.run
+WHERE id < %(before)s::uuid
+  AND finished_at < CASE status
+      WHEN 'succeeded' THEN %(succeeded)s::timestamptz
+      WHEN 'skipped' THEN %(skipped)s::timestamptz
+      WHEN 'failed' THEN %(failed)s::timestamptz
+      WHEN 'timed_out' THEN %(failed)s::timestamptz
+      WHEN 'cancelled' THEN %(failed)s::timestamptz
+      WHEN 'lost' THEN %(failed)s::timestamptz
+  END
+GROUP BY 1
