@@ -1,0 +1,142 @@
+"""The composition root: settings and a plan become wired objects. No logic."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version
+
+from scheduler import __version__
+from scheduler.config.jobs_file import Plan
+from scheduler.config.settings import Settings
+from scheduler.core.events import Bus, Listener
+from scheduler.core.model import Isolation
+from scheduler.edges import Edges
+from scheduler.kinds import Kind
+from scheduler.kinds.python import PythonKind
+from scheduler.kinds.thread import ThreadKind
+from scheduler.runner.attempt import Attempts
+from scheduler.runner.clock import SystemClock, new_id
+from scheduler.runner.keeper import Keeper
+from scheduler.runner.plan import PlanInForce
+from scheduler.runner.room import Room
+from scheduler.runner.seats import Seats
+from scheduler.runner.service import Facts, Parts, Service
+from scheduler.runner.settler import Settler
+from scheduler.runner.signals import stop_on_signals
+from scheduler.runner.single import Single, tick_of
+from scheduler.runner.sweeper import Sweeper
+from scheduler.runner.ticker import Ticker
+from scheduler.store.claims import Owner
+from scheduler.store.engine import Contact, Session, Watchdog, connect_once, masked
+from scheduler.store.jobs import Applied, PlanFile, apply
+from scheduler.store.migrate import migrate
+from scheduler.store.replicas import Registration
+from scheduler.store.wakeup import Wakeup
+
+ROOMS = ("ticker", "settler", "keeper", "sweeper")
+
+
+@dataclass(frozen=True, slots=True)
+class Soloist:
+    """A replica to embed in a service of one's own: `Soloist(settings, plan, url).service()`, then `run` or `start`.
+
+    `database_url`: what libpq takes. `listeners`: told every event; see `scheduler.core.events`.
+    """
+
+    settings: Settings
+    plan: Plan
+    database_url: str
+    listeners: tuple[Listener, ...] = ()
+
+    def service(self) -> Service:
+        """One replica, not yet started."""
+        return self.wire()[1]
+
+    def wire(self, *, takes_work: bool = True) -> tuple[Parts, Service]:
+        """The rooms of one replica, and its life. `takes_work` False: it only executes what it is told to."""
+        clock = SystemClock(self.settings.clock_offset)
+        bus = Bus(_report_listener)
+        for listener in self.listeners:
+            bus.subscribe(listener)
+        owner = Owner(new_id(), self.settings.replica, self.settings.lease)
+        room = Room(owner, clock, bus)
+        watchdog, contact = Watchdog(clock), Contact(bus, owner.name, clock)
+        sessions = {name: Session(self.database_url, name, watchdog, contact) for name in ROOMS}
+        plan, kinds = PlanInForce(self.plan.jobs), self._kinds()
+        settler = Settler(sessions["settler"], owner)
+        attempts = Attempts(kinds, settler, room)
+        service: Service | None = None
+        seats = Seats(self.settings.seats, attempts.attend, lambda: service.seat_freed() if service else None)
+        sweeper = Sweeper(sessions["sweeper"], room, plan, seats)
+        ticker = Ticker(sessions["ticker"], room, plan, seats)
+        ticker.unclear, ticker.overflowed = sweeper.answer_lost, sweeper.overflowed
+        keeper = Keeper(sessions["keeper"], room, seats, lambda pulse: service.pulse(pulse) if service else None)
+        parts = Parts(
+            room=room,
+            plan=plan,
+            seats=seats,
+            settler=settler,
+            ticker=ticker,
+            keeper=keeper,
+            sweeper=sweeper,
+            kinds=tuple(kinds.values()),
+            wakeup=Wakeup(sessions["sweeper"]),
+            sessions=sessions,
+            apply=lambda: self._apply(owner, clock),
+        )
+        facts = Facts(__version__, masked(self.database_url), self.settings.drain, takes_work)
+        service = Service(parts, facts)
+        return parts, service
+
+    def _kinds(self) -> dict[Isolation, Kind]:
+        root, url = self.plan.root, self.database_url
+        modules = tuple(sorted({job.call.partition(":")[0] for job in self.plan.jobs}))
+        return {
+            Isolation.PROCESS: PythonKind(root, database_url=url, preload=modules, seats=self.settings.seats),
+            Isolation.THREAD: ThreadKind(root, database_url=url),
+        }
+
+    def _apply(self, owner: Owner, clock: SystemClock) -> Applied:
+        """Migrate, then put the plan in force with this replica's registration."""
+        migrate(self.database_url)
+        me = Registration(
+            id=owner.id,
+            name=owner.name,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=__version__,
+            config_hash=self.plan.content_hash,
+            tzdata=version("tzdata"),
+            seats=self.settings.seats,
+            clock_offset=clock.offset,
+        )
+        content = PlanFile(self.plan.content_hash, self.plan.content, self.plan.retention.to_dict(), self.plan.jobs)
+        with connect_once(self.database_url, "apply") as connection:
+            return apply(connection, content, me, new_id)
+
+
+def _report_listener(event: object, error: Exception) -> None:
+    """A listener that raises is said on stderr, and is otherwise nobody's business."""
+    print(f"soloist: a listener failed on {type(event).__name__}: {error}", file=sys.stderr)
+
+
+def serve_replica(settings: Settings, plan: Plan, database_url: str) -> int:
+    """Serve until SIGTERM or SIGINT; returns the exit code. Raises SoloistError when it cannot start."""
+    with Edges(settings.sentry_dsn, f"soloist@{__version__}") as edges:
+        service = Soloist(settings, plan, database_url, edges.listeners).service()
+        stop_on_signals(service.stop)
+        return service.run()
+
+
+def execute_one(settings: Settings, plan: Plan, database_url: str, job: str, scheduled_at: datetime) -> int:
+    """One run of `job` for this tick, in this process and under the same guard; returns the exit code of its end."""
+    spec = next(spec for spec in plan.jobs if spec.name == job)
+    with Edges(settings.sentry_dsn, f"soloist@{__version__}") as edges:
+        parts, service = Soloist(settings, plan, database_url, edges.listeners).wire(takes_work=False)
+        single = Single(service, parts, lambda text: print(f"soloist: {text}", file=sys.stderr))
+        stop_on_signals(single.stop)
+        return single.run(tick_of(spec, scheduled_at))

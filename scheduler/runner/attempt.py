@@ -1,0 +1,123 @@
+"""One attempt, from its seat to its written outcome. The only place that classifies outcomes."""
+
+from __future__ import annotations
+
+import random
+import traceback
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from scheduler.core.context import RunInfo
+from scheduler.core.events import AttemptEnded, AttemptStarted, OutcomeUnwritten, WriteFenced
+from scheduler.core.model import Claim, Ending, Isolation, Outcome, Trigger
+from scheduler.core.policy import decide_outcome
+from scheduler.kinds import Body, Kind
+from scheduler.runner.room import Room
+from scheduler.runner.seats import Held
+from scheduler.runner.settler import Settler, Unwritten
+from scheduler.store.claims import Owner
+from scheduler.store.runs import Settlement
+
+
+class Attempts:
+    """Runs attempts: body, decision, settlement. `kinds`: how a body is executed, by isolation."""
+
+    def __init__(self, kinds: Mapping[Isolation, Kind], settler: Settler, room: Room) -> None:
+        self._kinds, self._settler = kinds, settler
+        self._owner, self._bus, self._clock = room.owner, room.bus, room.clock
+
+    def attend(self, held: Held) -> None:
+        """Carry one run through its attempt; returns when the outcome is written, fenced or given up."""
+        claim = held.claim
+        begun, now = self._clock.boottime(), self._clock.now()
+        self._bus.publish(AttemptStarted(**_about(claim, self._owner), start_delay=_delay(claim, now)))
+        ending = self._execute(held, now)
+        decision = decide_outcome(held.spec, claim, ending, random.random())  # noqa: S311 - jitter, not a secret
+        settlement = Settlement(claim.id, claim.attempt, decision, ending)
+        try:
+            status = self._settler.settle(settlement)
+        except Unwritten:
+            self._bus.publish(OutcomeUnwritten(**_about(claim, self._owner), outcome=ending.outcome))
+            return
+        if status is None:
+            self._bus.publish(WriteFenced(**_about(claim, self._owner), outcome=ending.outcome))
+            return
+        self._bus.publish(
+            AttemptEnded(
+                **_about(claim, self._owner),
+                outcome=ending.outcome,
+                status=status,
+                duration=self._clock.boottime() - begun,
+                ready_in=decision.ready_in if status == decision.status == "queued" else None,
+                error_class=ending.error_class,
+                error_text=ending.error_text,
+                result=ending.result,
+                output_tail=ending.output_tail,
+            )
+        )
+
+    def _execute(self, held: Held, now: datetime) -> Ending:
+        """Run the body. Whatever goes wrong on this side of it is a failed attempt, never a dead seat."""
+        try:
+            execution = self._kinds[held.spec.isolation].start(
+                _body(held, self._owner, now), held.trust, lambda: self._may_begin(held)
+            )
+            with held.lock:
+                held.execution = execution
+            return execution.wait()
+        except Exception as error:
+            return Ending(
+                Outcome.FAILED,
+                error_class=type(error).__qualname__,
+                error_text=f"the body could not be executed: {error}",
+                output_tail=traceback.format_exc()[-4000:],
+                started=False,
+            )
+
+    def _may_begin(self, held: Held) -> float | None:
+        """Asked just before the body begins: getting a child may have taken longer than the lease."""
+        with held.lock:
+            allowed = held.stopped is None and self._clock.boottime() < held.trust
+            return held.trust if allowed else None
+
+
+def _body(held: Held, owner: Owner, now: datetime) -> Body:
+    claim, spec = held.claim, held.spec
+    info = RunInfo(
+        run_id=claim.id,
+        job=claim.job,
+        run_key=claim.run_key,
+        scheduled_at=claim.scheduled_at,
+        attempt=claim.attempt,
+        owner=str(owner.id),
+        checkpoint=claim.checkpoint,
+        payload=claim.payload,
+        deadline=None if spec.timeout is None else now + timedelta(seconds=spec.timeout),
+        trace_id=trace_of(claim),
+    )
+    return Body(info, spec.call, spec.args, spec.timeout)
+
+
+def trace_of(claim: Claim) -> str:
+    """The trace id: what the asker gave, else the run's own id, which has a trace id's 32 hex digits."""
+    return claim.trace_id or claim.id.hex
+
+
+def _about(claim: Claim, owner: Owner) -> dict[str, Any]:
+    return {
+        "replica": owner.name,
+        "job": claim.job,
+        "run_key": claim.run_key,
+        "run_id": claim.id,
+        "attempt": claim.attempt,
+        "scheduled_at": claim.scheduled_at,
+        "trace_id": trace_of(claim),
+    }
+
+
+def _delay(claim: Claim, now: datetime) -> float | None:
+    """Seconds from the tick to here; only a first attempt on schedule has a delay worth the name."""
+    if claim.attempt == 1 and claim.trigger is Trigger.SCHEDULE:
+        return (now - claim.scheduled_at).total_seconds()
+    return None

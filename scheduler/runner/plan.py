@@ -1,0 +1,72 @@
+"""The plan this replica works by: its file's jobs, as the database knows them. Swapped whole, read by several rooms."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduler.core.model import JobSpec
+from scheduler.core.schedule import next_after
+from scheduler.store.jobs import KnownJob
+
+
+@dataclass(slots=True, eq=False)
+class Planned:
+    """A job that this replica may tick.
+
+    `watermark`: as last seen in the database. `next`: the first tick after it; None: none to come, or the job stands
+    still here (paused, removed, or another file's spec is in force). Moved by the ticker alone.
+    """
+
+    id: int
+    spec: JobSpec
+    spec_hash: str
+    watermark: datetime
+    next: datetime | None = None
+
+    def move(self, watermark: datetime) -> None:
+        """The watermark is here; the calendar is asked only when it changed."""
+        if self.next is None or watermark != self.watermark:
+            self.watermark = watermark
+            self.next = None if self.spec.schedule is None else next_after(self.spec.schedule, watermark)
+
+    def stand_down(self) -> None:
+        """Not ours to tick, until the plan is read again."""
+        self.next = None
+
+
+class PlanInForce:
+    """Which jobs this replica holds, under which generation. `version` grows with each swap."""
+
+    def __init__(self, specs: Iterable[JobSpec]) -> None:
+        self._specs = {spec.name: (spec, spec.hash) for spec in specs}
+        self._lock = threading.Lock()
+        self._jobs: dict[int, Planned] = {}
+        self.generation = 0
+        self.version = 0
+
+    def swap(self, known: Sequence[KnownJob], generation: int) -> None:
+        """Take the jobs as the database has them now."""
+        jobs = {}
+        for job in known:
+            mine = self._specs.get(job.name)
+            if mine is None:
+                continue
+            spec, spec_hash = mine
+            planned = Planned(job.id, spec, spec_hash, job.watermark)
+            if not job.at_rest and job.spec_hash == spec_hash:
+                planned.move(job.watermark)
+            jobs[job.id] = planned
+        with self._lock:
+            self._jobs, self.generation, self.version = jobs, generation, self.version + 1
+
+    def jobs(self) -> dict[int, Planned]:
+        """The jobs by their ids in the database."""
+        with self._lock:
+            return self._jobs
+
+    def get(self, job_id: int) -> Planned | None:
+        """The job with this id, or None when this replica's file has it not."""
+        return self.jobs().get(job_id)

@@ -1,0 +1,134 @@
+"""Seats: how much this replica may do at once, and what it is doing.
+
+A seat is taken before work is claimed, so nothing is ever claimed that nobody here can start.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from scheduler.core.model import Claim, JobSpec
+from scheduler.kinds import Execution, Stop
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """A run in a seat. `trust`: CLOCK_BOOTTIME seconds until which its body may be at work.
+
+    The keeper moves `trust` and sets `stopped`; the seat's thread sets `execution`. `lock` guards the moment where one
+    hands over to the other.
+    """
+
+    claim: Claim
+    spec: JobSpec
+    trust: float
+    execution: Execution | None = None
+    stopped: Stop | None = None
+    cancelled: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def extend(self, until: float) -> None:
+        """A renewal was acknowledged."""
+        with self.lock:
+            self.trust = until
+            if self.execution is not None:
+                self.execution.extend(until)
+
+    def stop(self, why: Stop) -> bool:
+        """Stop the body, now or before it begins; whether it was not stopped before."""
+        with self.lock:
+            first = self.stopped is None
+            self.stopped = self.stopped or why
+            if self.execution is not None:
+                self.execution.stop(why)
+            return first
+
+    def cancel(self) -> None:
+        """Somebody asked for the run to be cancelled."""
+        with self.lock:
+            if not self.cancelled and self.execution is not None:
+                self.cancelled = True
+                self.execution.cancel()
+
+
+class Seats:
+    """`count` seats, each a thread at most. Thread-safe."""
+
+    def __init__(self, count: int, attend: Callable[[Held], None], freed: Callable[[], None]) -> None:
+        self.count = count
+        self._attend, self._freed = attend, freed
+        self._threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix="seat")
+        self._changed = threading.Condition()
+        self._reserved = 0
+        self._held: dict[UUID, Held] = {}
+        self._claiming: set[UUID] = set()
+
+    def reserve(self, most: int) -> int:
+        """Take up to `most` free seats for work about to be claimed; returns how many."""
+        with self._changed:
+            granted = max(0, min(most, self.count - self._reserved))
+            self._reserved += granted
+            return granted
+
+    def give_back(self, number: int) -> None:
+        """Seats that were reserved and not needed."""
+        with self._changed:
+            self._reserved -= number
+            self._changed.notify_all()
+
+    def claiming(self, ids: Iterable[UUID]) -> AbstractContextManager[None]:
+        """Around a claim: runs with these ids may be ours before any seat knows them."""
+        return _Claiming(self._changed, self._claiming, frozenset(ids))
+
+    def begin(self, held: Held) -> None:
+        """Start the attempt in a seat that was reserved for it."""
+        with self._changed:
+            self._held[held.claim.id] = held
+        self._threads.submit(self._sit, held)
+
+    def _sit(self, held: Held) -> None:
+        try:
+            self._attend(held)
+        finally:
+            with self._changed:
+                del self._held[held.claim.id]
+                self._reserved -= 1
+                self._changed.notify_all()
+            self._freed()
+
+    def held(self) -> list[Held]:
+        """The runs in the seats now."""
+        with self._changed:
+            return list(self._held.values())
+
+    def known(self) -> list[UUID]:
+        """The ids of all runs in seats or on their way to one."""
+        with self._changed:
+            return [*self._held, *self._claiming]
+
+    def wait_empty(self, seconds: float) -> bool:
+        """Wait until no seat is taken; False when time ran out first."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._reserved == 0, timeout=seconds)
+
+    def close(self) -> None:
+        """Take no more work. Threads end with their bodies."""
+        self._threads.shutdown(wait=False, cancel_futures=False)
+
+
+class _Claiming:
+    def __init__(self, lock: threading.Condition, claiming: set[UUID], ids: frozenset[UUID]) -> None:
+        self._lock, self._claiming, self._ids = lock, claiming, ids
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._claiming |= self._ids
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._claiming -= self._ids

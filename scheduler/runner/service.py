@@ -1,0 +1,227 @@
+"""A replica's life: what starts in which order, what a signal does, how it drains.
+
+    start   migrate, put the plan in force, keeper, sweeper, ticker, alarm      (ready to renew before it can own)
+    drain   alarm, ticker, sweeper stop: nothing new. Bodies go on, the keeper keeps them, until all have ended or the
+            drain time is over; then they are stopped and their runs handed back, at no cost, for others to go on with.
+    stop    keeper, kinds (every child process), the replica's row, the sessions
+
+A second signal cuts the drain short. An engine thread that dies ends the process with an error after the same drain.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from scheduler.core.errors import SoloistError
+from scheduler.core.events import JobPlanned, PlanChanged, ReplicaDraining, ReplicaStarted, ReplicaStopped
+from scheduler.kinds import Kind, Stop
+from scheduler.runner.alarm import Alarm
+from scheduler.runner.keeper import Keeper
+from scheduler.runner.plan import PlanInForce
+from scheduler.runner.room import Loop, Room
+from scheduler.runner.seats import Seats
+from scheduler.runner.settler import Settler
+from scheduler.runner.sweeper import Sweeper
+from scheduler.runner.ticker import Ticker
+from scheduler.store import jobs as store_jobs
+from scheduler.store import replicas
+from scheduler.store.engine import ContactLost, Session
+from scheduler.store.jobs import Applied
+from scheduler.store.replicas import Pulse
+from scheduler.store.wakeup import Wakeup
+
+LAST_WORDS = 10.0  # seconds that stopped bodies and unwritten outcomes have at the end
+LONGEST_WAIT = 15.0  # seconds: waits are capped, so that a clock that was set or a machine that slept is noticed
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The rooms of one replica, wired by the composition root."""
+
+    room: Room
+    plan: PlanInForce
+    seats: Seats
+    settler: Settler
+    ticker: Ticker
+    keeper: Keeper
+    sweeper: Sweeper
+    kinds: tuple[Kind, ...]
+    wakeup: Wakeup
+    sessions: dict[str, Session]
+    apply: Callable[[], Applied]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a replica says of itself when it starts.
+
+    `drain`: seconds bodies have after a signal. `takes_work`: it ticks, dequeues and takes over; one that does not only
+    executes what it is told to.
+    """
+
+    version: str
+    database: str
+    drain: float
+    takes_work: bool = True
+
+
+class Service:
+    """One replica, from start to stop. `stop` may be called from a signal handler or any thread."""
+
+    def __init__(self, parts: Parts, facts: Facts) -> None:
+        self._parts, self._facts = parts, facts
+        self._stopping, self._hurry, self._failed = threading.Event(), threading.Event(), threading.Event()
+        self._in_force: int | None = None
+        self._again: float | None = None
+        room = parts.room
+        self._ticks = Loop("ticker", self._tick, room, self._fail)
+        self._alarm = Alarm(self._ticks.wake)
+        self._keeps = Loop("keeper", parts.keeper.step, room, self._fail)
+        self._sweeps = Loop("sweeper", parts.sweeper.step, room, self._fail, parts.wakeup)
+
+    def stop(self) -> None:
+        """Begin to drain; called again, hand back at once."""
+        if self._stopping.is_set():
+            self._hurry.set()
+        self._stopping.set()
+
+    def run(self) -> int:
+        """Start, serve until stopped, drain, stop; returns the exit code. Raises SoloistError when it cannot start."""
+        self.start()
+        self._stopping.wait()
+        self.drain()
+        return 1 if self._failed.is_set() else 0
+
+    def start(self) -> None:
+        """Everything up to the first tick. Raises SoloistError."""
+        applied = self._parts.apply()
+        self._take_plan(applied)
+        facts, room = self._facts, self._parts.room
+        room.bus.publish(
+            ReplicaStarted(
+                replica=room.owner.name,
+                version=facts.version,
+                jobs=len(self._parts.plan.jobs()),
+                seats=self._parts.seats.count,
+                database=facts.database,
+            )
+        )
+        self._say_plan()
+        self._keeps.start()
+        if facts.takes_work:
+            self._sweeps.start()
+            self._ticks.start()
+            self._alarm.start()
+
+    def seat_freed(self) -> None:
+        """A seat is free again: fill it if there may be something to fill it with."""
+        if self._parts.sweeper.backlog and not self._stopping.is_set():
+            self._parts.wakeup.wake()
+
+    def pulse(self, pulse: Pulse | None) -> None:
+        """What the heartbeat learned: this replica's rank, and whether its file is (again) the one in force."""
+        if pulse is None:
+            self._in_force = None
+        else:
+            self._parts.ticker.rank, self._parts.ticker.live = pulse.rank, pulse.live
+            if pulse.in_force == self._in_force:
+                return
+            self._in_force = pulse.in_force
+        if self._stopping.is_set():
+            return
+        # another file came into force, or the newer one's last replica is gone: ours may have to be put in force again
+        try:
+            self._take_plan(self._parts.apply())
+        except SoloistError:
+            self._in_force = None  # the next heartbeat tries again
+            return
+        self._ticks.wake()
+
+    def _take_plan(self, applied: Applied) -> None:
+        self._in_force = applied.generation if applied.in_force else self._in_force
+        known = store_jobs.read_jobs(self._parts.sessions["keeper"])
+        self._parts.plan.swap(known, applied.generation)
+        if applied.added or applied.changed or applied.removed:
+            self._parts.room.bus.publish(
+                PlanChanged(
+                    replica=self._parts.room.owner.name,
+                    added=applied.added,
+                    changed=applied.changed,
+                    removed=applied.removed,
+                )
+            )
+
+    def _say_plan(self) -> None:
+        planned = self._parts.plan.jobs()
+        last = {run.job: run for run in store_jobs.last_runs(self._parts.sessions["keeper"], list(planned))}
+        for job in sorted(planned.values(), key=lambda job: job.spec.name):
+            run = last.get(job.spec.name)
+            self._parts.room.bus.publish(
+                JobPlanned(
+                    replica=self._parts.room.owner.name,
+                    job=job.spec.name,
+                    next_tick=job.next,
+                    last_run_key=run.run_key if run else None,
+                    last_status=run.status if run else None,
+                    last_replica=run.replica if run else None,
+                    last_finished_at=run.finished_at if run else None,
+                )
+            )
+
+    def _tick(self) -> float:
+        """One pass of the ticker, and the alarm for the next."""
+        again = self._parts.ticker.tick()
+        at = self._parts.ticker.next_tick()
+        clock = self._parts.room.clock
+        if again is not None:
+            return again
+        if at is None:
+            self._alarm.set(None)
+            return LONGEST_WAIT
+        self._alarm.set(clock.alarm_time(at))
+        return min(LONGEST_WAIT, max(0.0, (at - clock.now()).total_seconds()) + 0.001)
+
+    def _fail(self) -> None:
+        self._failed.set()
+        self.stop()
+
+    def drain(self) -> None:
+        """Stop in good order: no claims, then bodies, then everything else."""
+        parts, room = self._parts, self._parts.room
+        if self._facts.takes_work:
+            self._alarm.stop()
+            self._ticks.stop()
+            self._sweeps.stop()
+        running = parts.seats.held()
+        room.bus.publish(ReplicaDraining(replica=room.owner.name, running=len(running), within=self._facts.drain))
+        self._wait_for_bodies()
+        handed_back = self._stop_bodies()
+        self._keeps.stop()
+        for kind in parts.kinds:
+            kind.close()
+        with suppress(ContactLost):
+            replicas.leave(parts.sessions["keeper"], room.owner.id)
+        for session in parts.sessions.values():
+            session.close()
+        parts.seats.close()
+        parts.wakeup.close()
+        room.bus.publish(ReplicaStopped(replica=room.owner.name, handed_back=handed_back))
+
+    def _wait_for_bodies(self) -> None:
+        """Until all have ended, the drain time is over, or somebody is in a hurry."""
+        clock = self._parts.room.clock
+        end = clock.boottime() + self._facts.drain
+        while not self._hurry.is_set() and (left := end - clock.boottime()) > 0:
+            if self._parts.seats.wait_empty(min(left, 0.2)):
+                return
+
+    def _stop_bodies(self) -> int:
+        stopped = [held for held in self._parts.seats.held() if held.stop(Stop.SHUTDOWN)]
+        if not self._parts.seats.wait_empty(LAST_WORDS / 2):
+            # the database is away, or a thread does not end: the lease will say what cannot be written
+            self._parts.settler.give_up()
+            self._parts.seats.wait_empty(LAST_WORDS / 2)
+        return len(stopped)

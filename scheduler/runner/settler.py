@@ -1,0 +1,152 @@
+"""Writes how attempts ended. Group commit: while one flush is in flight the next ones gather."""
+
+from __future__ import annotations
+
+import random
+import threading
+from dataclasses import dataclass, field, replace
+
+import psycopg
+
+from scheduler.core.model import Outcome, Status
+from scheduler.core.policy import Decision, reconnect_wait
+from scheduler.store import runs
+from scheduler.store.claims import Owner
+from scheduler.store.engine import ContactLost, Session, one_line
+from scheduler.store.runs import Settlement
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """One settlement on its way. `status`: what the run is now; None: fenced, or given up."""
+
+    settlement: Settlement
+    done: threading.Event = field(default_factory=threading.Event)
+    status: Status | None = None
+    leads: bool = False
+    unwritten: bool = False
+
+
+class Unwritten(Exception):
+    """The database could not be reached before this replica had to go; the lease brings the run back."""
+
+
+class Settler:
+    """Seat threads settle here. One of them leads: it writes for all that have gathered, then hands the lead on."""
+
+    def __init__(self, session: Session, owner: Owner) -> None:
+        self._session, self._owner = session, owner
+        self._lock = threading.Lock()
+        self._gathered: list[_Waiting] = []
+        self._led = False
+        self._give_up = threading.Event()
+
+    def settle(self, settlement: Settlement) -> Status | None:
+        """Write one end; returns the run's status now, None when it was fenced. Raises Unwritten.
+
+        Waits out an outage of the database, until `give_up`.
+        """
+        mine = _Waiting(settlement)
+        with self._lock:
+            self._gathered.append(mine)
+            if not self._led:
+                self._led = mine.leads = True
+        if not mine.leads:
+            mine.done.wait()
+        if mine.leads:
+            self._lead()
+        if mine.unwritten:
+            raise Unwritten
+        return mine.status
+
+    def give_up(self) -> None:
+        """Wait no longer for a database that does not answer."""
+        self._give_up.set()
+
+    def _lead(self) -> None:
+        """Write the batch that has gathered (one's own is in it), then let the first of the next batch lead."""
+        with self._lock:
+            batch, self._gathered = self._gathered, []
+        try:
+            self._flush(batch)
+        finally:
+            with self._lock:
+                heir = self._gathered[0] if self._gathered else None
+                self._led = heir is not None
+                if heir is not None:
+                    heir.leads = True
+                    heir.done.set()
+            for waiting in batch:
+                waiting.done.set()
+
+    def _flush(self, batch: list[_Waiting]) -> None:
+        tries = 0
+        while True:
+            try:
+                self._write(batch)
+                return
+            except ContactLost:
+                # whether it was committed is unknown: written again, it is fenced by its own record and recognised
+                if self._give_up.wait(reconnect_wait(tries, random.random())):  # noqa: S311
+                    for waiting in batch:
+                        waiting.unwritten = True
+                    return
+                tries += 1
+
+    def _write(self, batch: list[_Waiting]) -> None:
+        try:
+            self._write_together(batch)
+        except psycopg.Error:
+            # one bad row must hold up no other: one by one, and a refused one again without what it brought
+            for waiting in batch:
+                try:
+                    self._write_together([waiting])
+                except psycopg.Error as error:
+                    waiting.settlement = _refused(waiting.settlement, error)
+                    self._write_together([waiting])
+
+    def _write_together(self, batch: list[_Waiting]) -> None:
+        settled = {s.id: s for s in runs.settle(self._session, self._owner, [w.settlement for w in batch])}
+        for waiting in batch:
+            found = settled.get(waiting.settlement.id)
+            waiting.status = found.status if found else None
+        missing = [w for w in batch if w.settlement.id not in settled]
+        if missing:
+            self._recognise(missing)
+        promotable = [s.job_id for s in settled.values() if s.waiting]
+        if promotable:
+            self._promote(promotable)
+
+    def _recognise(self, missing: list[_Waiting]) -> None:
+        """Tell ends that this very attempt had written before from those that are fenced."""
+        asked = [(w.settlement.id, w.settlement.attempt) for w in missing]
+        standing = runs.read_held(self._session, self._owner, asked)
+        own: list[_Waiting] = []
+        for waiting in missing:
+            how = standing.get(waiting.settlement.id)
+            if how is not None and how.recorded:
+                waiting.status = how.status
+                own.append(waiting)
+        if own:
+            runs.complete_record(self._session, [w.settlement for w in own])
+            self._promote(None)  # the commit that ended them promoted nobody
+
+    def _promote(self, jobs: list[int] | None) -> None:
+        try:
+            runs.promote(self._session, jobs)
+        except psycopg.Error:
+            return  # another active run came first: its own end, or the sweeper, promotes
+
+
+def _refused(settlement: Settlement, error: psycopg.Error) -> Settlement:
+    """The same end without the result and the output that PostgreSQL would not take."""
+    text = f"the result could not be stored: {one_line(error)}"
+    ending = replace(
+        settlement.ending,
+        outcome=Outcome.FAILED,
+        result=None,
+        output_tail="",
+        error_class="scheduler.ResultRefused",
+        error_text=text,
+    )
+    return replace(settlement, ending=ending, decision=Decision(Status.FAILED, spent=1))

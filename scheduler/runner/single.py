@@ -1,0 +1,128 @@
+"""One run in this process, under the same guard: what a CronJob's pod calls. It takes no other work."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from scheduler.core.model import Claim, JobSpec, Status, Trigger
+from scheduler.core.policy import trust_window
+from scheduler.core.schedule import run_key, tick_key
+from scheduler.runner.clock import new_id
+from scheduler.runner.seats import Held
+from scheduler.runner.service import Parts, Service
+from scheduler.store import claims
+from scheduler.store.claims import Created, Request
+from scheduler.store.engine import Session
+
+POLL = 0.5  # seconds between two looks at a run that waits for its next try
+EXIT_CODES = {
+    Status.SUCCEEDED: 0,
+    Status.SKIPPED: 0,
+    Status.FAILED: 1,
+    Status.LOST: 1,
+    Status.CANCELLED: 6,
+    Status.TIMED_OUT: 7,
+}
+ANOTHER_HAS_IT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A job and the instant it is run for. The run key is the one that a replica's own tick would have: the same row
+    guards both."""
+
+    spec: JobSpec
+    at: datetime
+    run_key: str
+    tick_key: str
+
+
+def tick_of(spec: JobSpec, at: datetime) -> Tick:
+    """The tick of a scheduled job at `at`, which must be one of its ticks."""
+    assert spec.schedule is not None
+    return Tick(spec, at, run_key(spec.schedule, at, spec.once_per, spec.timezone), tick_key(spec.schedule, at))
+
+
+class Single:
+    """Executes one run and its retries. `say`: told in a sentence what happened, for a person's eyes."""
+
+    def __init__(self, service: Service, parts: Parts, say: Callable[[str], None]) -> None:
+        self._service, self._parts, self._say = service, parts, say
+        self._stopping = threading.Event()
+        self._session: Session = parts.sessions["ticker"]
+
+    def stop(self) -> None:
+        """Hand the run back and end."""
+        self._stopping.set()
+        self._service.stop()
+
+    def run(self, tick: Tick) -> int:
+        """Run it, unless somebody has; returns the exit code. Raises SoloistError when it cannot start."""
+        self._service.start()
+        try:
+            return self._run(tick)
+        finally:
+            self._service.drain()
+
+    def _run(self, tick: Tick) -> int:
+        sent = self._parts.room.clock.boottime()
+        request = Request(
+            id=new_id(),
+            job=tick.spec.name,
+            run_key=tick.run_key,
+            tick_key=tick.tick_key,
+            scheduled_at=tick.at,
+            trigger=Trigger.CRONJOB,
+            triggered_by=self._parts.room.owner.name,
+            if_blocked=Status.SKIPPED,
+        )
+        created = claims.create_run(self._session, request, self._parts.room.owner)
+        if created.fresh and created.status is Status.RUNNING:
+            self._attend(tick, _first_claim(tick, created.id), sent)
+        elif created.fresh:
+            self._say(f"{tick.spec.name} {tick.run_key}: skipped, another run of this job is active")
+            return ANOTHER_HAS_IT
+        return self._see_through(tick, created)
+
+    def _attend(self, tick: Tick, claim: Claim, sent: float) -> None:
+        seats = self._parts.seats
+        seats.reserve(1)
+        seats.begin(Held(claim, tick.spec, sent + trust_window(self._parts.room.owner.lease)))
+        while not seats.wait_empty(1.0):
+            if self._stopping.is_set():
+                return  # the drain stops the body and hands the run back
+
+    def _see_through(self, tick: Tick, created: Created) -> int:
+        """Follow the run to its end, doing its further attempts here unless another replica takes them."""
+        mine = created.fresh
+        while True:
+            standing = claims.find_run(self._session, tick.spec.name, tick.run_key)
+            if standing.status in EXIT_CODES:
+                if not mine:
+                    self._say(f"{tick.spec.name} {tick.run_key}: {standing.status} already, by {standing.owner}")
+                return EXIT_CODES[standing.status]
+            if standing.status is Status.RUNNING or self._stopping.wait(POLL if mine else 0.01):
+                self._say(f"{tick.spec.name} {tick.run_key}: {standing.owner or 'another replica'} has it")
+                return ANOTHER_HAS_IT
+            sent = self._parts.room.clock.boottime()
+            claim = claims.dequeue_one(self._session, self._parts.room.owner, standing.id)
+            if claim is not None:
+                mine = True
+                self._attend(tick, replace(claim, job=tick.spec.name), sent)
+
+
+def _first_claim(tick: Tick, run_id: UUID) -> Claim:
+    return Claim(
+        id=run_id,
+        job=tick.spec.name,
+        run_key=tick.run_key,
+        scheduled_at=tick.at,
+        attempt=1,
+        retries_left=tick.spec.retry.attempts - 1,
+        crashes=0,
+        trigger=Trigger.CRONJOB,
+    )

