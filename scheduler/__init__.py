@@ -12,9 +12,10 @@ from scheduler.core.errors import Cancelled, Fatal, LeaseLost, Retry, Skip
 
 if TYPE_CHECKING:
     from scheduler.app import Soloist
+    from scheduler.store.purge import history_of as purge_history
 
 __version__ = "0.1.0"
-__all__ = ["Cancelled", "Fatal", "LeaseLost", "Retry", "RunContext", "Skip", "Soloist", "__version__"]
+__all__ = ["Cancelled", "Fatal", "LeaseLost", "Retry", "RunContext", "Skip", "Soloist", "__version__", "purge_history"]
 
 
 def __getattr__(name: str) -> Any:
@@ -22,4 +23,8 @@ def __getattr__(name: str) -> Any:
         from scheduler.app import Soloist  # noqa: PLC0415
 
         return Soloist
+    if name == "purge_history":  # late: it brings the store with it
+        from scheduler.store.purge import history_of  # noqa: PLC0415
+
+        return history_of
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

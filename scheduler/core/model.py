@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -122,6 +122,9 @@ class Misfire:
     first_sight: FirstSight = FirstSight.WAIT
 
 
+PROSE = frozenset({"description", "owner", "runbook"})
+
+
 @dataclass(frozen=True, slots=True)
 class JobSpec:
     """One entry of `jobs.yaml`, with every default filled in. Times are seconds; `timeout` None = no limit."""
@@ -143,6 +146,7 @@ class JobSpec:
     description: str = ""
     owner: str = ""
     runbook: str = ""
+    _hash: str = field(default="", init=False, repr=False, compare=False)
 
     @property
     def exclusive(self) -> bool:
@@ -151,16 +155,20 @@ class JobSpec:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able; what `job.spec` holds. `schedule` becomes {"cron": …} | {"every": …} | {"at": …} | None."""
-        plain = asdict(self)
+        plain = {name: getattr(self, name) for name in self.__slots__ if not name.startswith("_")}
         plain["schedule"] = None if self.schedule is None else self.schedule.to_dict()
+        plain["retry"] = {name: getattr(self.retry, name) for name in RetryPolicy.__slots__}
+        plain["misfire"] = {name: getattr(self.misfire, name) for name in Misfire.__slots__}
         return plain
 
     @property
     def hash(self) -> str:
         """16 hex digits over what the job *does*: prose (description, owner, runbook) does not make a new spec."""
-        plain = {k: v for k, v in self.to_dict().items() if k not in ("description", "owner", "runbook")}
-        text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        if not self._hash:
+            plain = {k: v for k, v in self.to_dict().items() if k not in PROSE}
+            text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+            object.__setattr__(self, "_hash", hashlib.sha256(text.encode()).hexdigest()[:16])
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)

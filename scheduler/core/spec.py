@@ -21,7 +21,7 @@ from scheduler.core.schedule import schedule_from_dict
 
 def spec_from_dict(plain: dict[str, Any]) -> JobSpec:
     """The spec that `to_dict` wrote, also one written by an older version: what it did not know has its default."""
-    known = {key: value for key, value in plain.items() if key in JobSpec.__slots__}
+    known = {key: value for key, value in plain.items() if key in JobSpec.__slots__ and not key.startswith("_")}
     enums = {
         "overlap": Overlap,
         "after_crash": AfterCrash,

@@ -1,0 +1,136 @@
+"""`call: jobs.registry:build` becomes a function. Only packages and modules that lie beside jobs.yaml are imported."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from functools import reduce
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from scheduler.config.arguments import CallInvalid, bind_args, check_args
+
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_CALL = re.compile(rf"(?P<module>{_NAME}(?:\.{_NAME})*):(?P<function>{_NAME}(?:\.{_NAME})*)")
+
+
+__all__ = ["CallInvalid", "bind_args", "check_args", "find_function", "load_module", "resolve", "split_call"]
+
+
+def split_call(call: str) -> tuple[str, str]:
+    """("pkg.mod", "func") of `pkg.mod:func`. Raises CallInvalid; imports nothing."""
+    shape = _CALL.fullmatch(call)
+    if shape is None:
+        raise CallInvalid(f"{call[:80]!r} is not package.module:function, e.g. jobs.registry:build")
+    return shape["module"], shape["function"]
+
+
+def resolve(call: str, root: Path) -> Callable[..., Any]:
+    """The function that `call` names. `root`: the folder of jobs.yaml, put first on `sys.path`.
+
+    Raises CallInvalid that says what is missing, or what the import raised and where in the user's file.
+    """
+    module, function = split_call(call)
+    return find_function(load_module(module, root), function)
+
+
+def load_module(name: str, root: Path) -> ModuleType:
+    """Import `name` from below `root`; one that is imported already is not imported again. Raises CallInvalid."""
+    root = root.resolve()
+    top = name.partition(".")[0]
+    if not ((root / top).is_dir() or (root / f"{top}.py").is_file()):
+        raise CallInvalid(_missing(f"no package or module {top!r} beside the jobs file", top, _modules_in(root)))
+    _put_first(str(root))
+    _refuse_foreign(top, root)
+    if name not in sys.modules:
+        importlib.invalidate_caches()
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise CallInvalid(_import_raised(name, error, root)) from None
+        raise CallInvalid(_no_such_module(error.name, root)) from None
+    except (Exception, SystemExit) as error:
+        raise CallInvalid(_import_raised(name, error, root)) from None
+    _refuse_foreign(top, root)
+    return module
+
+
+def find_function(module: ModuleType, dotted: str) -> Callable[..., Any]:
+    """The callable `dotted` of `module`. Raises CallInvalid."""
+    try:
+        found = reduce(getattr, dotted.split("."), module)
+    except AttributeError:
+        named = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+        raise CallInvalid(_missing(f"no function {dotted!r} in {module.__name__}", dotted, named)) from None
+    if not callable(found):
+        raise CallInvalid(f"{module.__name__}:{dotted} is of type {type(found).__name__}, not a function")
+    return found
+
+
+def _put_first(folder: str) -> None:
+    """Threads import at the same time, so the folder is never away from the path for a moment."""
+    if sys.path[:1] != [folder]:
+        sys.path.insert(0, folder)
+        sys.path[:] = list(dict.fromkeys(sys.path))
+
+
+def _refuse_foreign(top: str, root: Path) -> None:
+    """A package of this name from elsewhere (the standard library, site-packages) must not run in its place."""
+    module = sys.modules.get(top)
+    if module is None:
+        return
+    places = [module.__file__] if getattr(module, "__file__", None) else list(getattr(module, "__path__", []))
+    if not any(place is not None and Path(place).resolve().is_relative_to(root) for place in places):
+        raise CallInvalid(
+            f"another module named {top!r} is loaded already, not the one beside the jobs file: rename it"
+        )
+
+
+def _no_such_module(name: str, root: Path) -> str:
+    parent, _, last = name.rpartition(".")
+    folder = root.joinpath(*parent.split(".")) if parent else root
+    known = [f"{parent}.{found}" if parent else found for found in _modules_in(folder)]
+    return _missing(f"no module {name!r}", name if parent else last, known)
+
+
+def _modules_in(folder: Path) -> list[str]:
+    """Names of the modules and packages of a folder, as an import would know them."""
+    if not folder.is_dir():
+        return []
+    found = [path.stem for path in folder.glob("*.py")]
+    found += [path.name for path in folder.iterdir() if path.is_dir() and next(path.glob("*.py"), None)]
+    return sorted(name for name in found if re.fullmatch(_NAME, name) and not name.startswith("__"))
+
+
+def _missing(what: str, wanted: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.6)
+    if near:
+        return f'{what} (did you mean "{near[0]}"?)'
+    shown = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+    return f"{what} (there are: {shown})" if names else f"{what} (there is none)"
+
+
+def _import_raised(name: str, error: BaseException, root: Path) -> str:
+    place = _place(error, root)
+    first_line = str(error.msg if isinstance(error, SyntaxError) else error).partition("\n")[0]
+    text = f": {first_line[:200]}" if first_line else ""
+    return f"importing {name} raised {type(error).__name__}{text}{f' ({place})' if place else ''}"
+
+
+def _place(error: BaseException, root: Path) -> str | None:
+    """`jobs/registry.py:3`: the last of the user's own lines on the way to the exception."""
+    places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename:
+        places.append((error.filename, error.lineno))
+    for file, line in reversed(places):
+        path = Path(file)
+        if path.is_absolute() and path.is_relative_to(root):
+            return f"{path.relative_to(root)}:{line}"
+    return None

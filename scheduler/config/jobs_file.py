@@ -1,0 +1,170 @@
+"""jobs.yaml → Plan. Every problem at once, with its line and column, in file order; never a traceback.
+
+bytes → `yaml_reader` (values and places) → `models` (shape and types) → here: names, defaults, schedules in their
+zones, contradictions, plain secrets → frozen JobSpecs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from scheduler.config import complaints
+from scheduler.config.models import DefaultsSection, FileSection, JobSection
+from scheduler.config.plan import Plan, nearest_place
+from scheduler.config.secrets import plain_secrets
+from scheduler.config.yaml_reader import LARGEST, Document, read_yaml
+from scheduler.core.errors import ConfigInvalid, Problem
+from scheduler.core.model import AfterCrash, JobSpec, Misfire, RetryPolicy
+from scheduler.core.retention import Retention
+from scheduler.core.schedule import Schedule, ScheduleError, parse_at, parse_cron, parse_every
+
+__all__ = ["Plan", "load", "parse"]
+
+Section = TypeVar("Section", bound=BaseModel)
+
+_JOB_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?")
+_NAME_RULE = "a job's name is 1 to 52 of a-z, 0-9 and -, and neither begins nor ends with -"
+
+
+def load(path: Path) -> Plan:
+    """Read the file. Raises ConfigInvalid, also when there is no such file or it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(LARGEST + 1)
+    except OSError as error:
+        raise ConfigInvalid((Problem(str(path), 0, 0, "", f"cannot be read: {error.strerror}"),)) from None
+    return parse(text, str(path), path.absolute().parent)
+
+
+def parse(text: bytes, name: str = "jobs.yaml", root: Path | None = None) -> Plan:
+    """Read the bytes of a file called `name` in messages. `root`: the folder of its callables. Raises ConfigInvalid."""
+    document = read_yaml(text, name)
+    content_hash = hashlib.sha256(text).hexdigest()[:16]
+    return _Composer(document, name).plan(content_hash, root or Path.cwd())
+
+
+class _Composer:
+    """Makes a plan of a document and gathers the problems on the way."""
+
+    def __init__(self, document: Document, name: str) -> None:
+        self._value, self._content = document.value, document.content
+        self._problems = list(document.problems)
+        self._unread = {".".join(path) for path in document.unread}
+        places = {".".join(path): place for path, place in document.places.items()}
+        self._places = MappingProxyType(places)
+        self._name = name
+
+    def plan(self, content_hash: str, root: Path) -> Plan:
+        """The plan. Raises ConfigInvalid."""
+        whole = self._whole()
+        timezone = whole.timezone if whole else "UTC"
+        defaults = whole.defaults if whole else DefaultsSection()
+        entries = self._value.get("jobs") if isinstance(self._value, dict) else None
+        jobs = []
+        for name, entry in (entries if isinstance(entries, dict) else {}).items():
+            job = self._job(name, entry, defaults, timezone)
+            if job is not None:
+                jobs.append(job)
+        if self._problems or whole is None:
+            raise ConfigInvalid(tuple(sorted(self._problems, key=lambda one: (one.line, one.column))))
+        retention = Retention(**whole.retention.model_dump())
+        return Plan(
+            version=1,
+            timezone=timezone,
+            jobs=tuple(jobs),
+            retention=retention,
+            content_hash=content_hash,
+            root=root,
+            content=self._content,
+            name=self._name,
+            places=self._places,
+        )
+
+    def _whole(self) -> FileSection | None:
+        if not isinstance(self._value, dict):
+            self._say("", "the file must be a mapping with the keys version and jobs")
+            return None
+        return self._section(FileSection, self._value, "")
+
+    def _job(self, name: str, entry: Any, defaults: DefaultsSection, timezone: str) -> JobSpec | None:
+        path = f"jobs.{name}"
+        if _JOB_NAME.fullmatch(name) is None:
+            self._say(path, _NAME_RULE)
+        if not isinstance(entry, dict):
+            self._say(path, "a job must be a mapping with at least the key call")
+            return None
+        if isinstance(entry.get("args"), dict):
+            self._refuse_secrets(f"{path}.args", entry["args"])
+        job = self._section(JobSection, entry, path)
+        if job is None:
+            return None
+        return self._spec(name, job, defaults, timezone)
+
+    def _spec(self, name: str, job: JobSection, defaults: DefaultsSection, timezone: str) -> JobSpec:
+        path = f"jobs.{name}"
+        given = _given(defaults) | _given(job)
+        retry = RetryPolicy(**(_given(defaults.retry) | _given(job.retry)))
+        misfire = Misfire(**(_given(defaults.misfire) | _given(job.misfire)))
+        timezone = job.timezone or timezone
+        for key in ("schedule", "every", "at", "timezone"):
+            given.pop(key, None)
+        schedule = self._schedule(path, job, timezone)
+        spec = JobSpec(
+            **(given | {"retry": retry, "misfire": misfire}), name=name, schedule=schedule, timezone=timezone
+        )
+        self._refuse_contradictions(path, job, spec)
+        return spec
+
+    def _schedule(self, path: str, job: JobSection, timezone: str) -> Schedule | None:
+        kinds = [key for key in ("schedule", "every", "at") if getattr(job, key) is not None]
+        for extra in kinds[1:]:
+            self._say(f"{path}.{extra}", f"{kinds[0]} is given already: a job has one of schedule, every and at")
+        try:
+            if job.schedule is not None:
+                return parse_cron(job.schedule, timezone)
+            if job.every is not None:
+                return parse_every(job.every)
+            if job.at is not None:
+                return parse_at(job.at, timezone)
+        except ScheduleError as error:
+            self._say(f"{path}.{kinds[0]}", str(error))
+        return None
+
+    def _refuse_contradictions(self, path: str, job: JobSection, spec: JobSpec) -> None:
+        if spec.once_per is not None and job.schedule is None and job.every is None:
+            self._say(f"{path}.once_per", "once_per needs a schedule: there is none to hold to once a period")
+        if spec.after_crash is AfterCrash.FAIL and spec.retry.attempts > 1:
+            key = "after_crash" if f"{path}.after_crash" in self._places else "retry"
+            why = (
+                f"after_crash: fail never starts a run twice, but retry.attempts is {spec.retry.attempts}: take one out"
+            )
+            self._say(f"{path}.{key}", why)
+
+    def _refuse_secrets(self, path: str, args: dict[str, Any]) -> None:
+        for parts in plain_secrets(args):
+            where = ".".join([path, *(str(part) for part in parts)])
+            self._say(where, "a secret must not stand in the file: write {env: NAME} or {file: PATH}")
+
+    def _section(self, kind: type[Section], value: dict[str, Any], path: str) -> Section | None:
+        try:
+            return kind.model_validate(value)
+        except ValidationError as error:
+            for below, message in complaints.explain(error, kind):
+                self._say(".".join(part for part in (path, below) if part), message)
+            return None
+
+    def _say(self, path: str, message: str) -> None:
+        """Add a problem, unless what stands there could not even be read."""
+        if not any(path == unread or path.startswith(f"{unread}.") for unread in self._unread):
+            self._problems.append(Problem(self._name, *nearest_place(self._places, path), path, message))
+
+
+def _given(section: BaseModel) -> dict[str, Any]:
+    """What the file itself says, without the models' own defaults; inner sections stay models."""
+    return {name: getattr(section, name) for name in section.model_fields_set}

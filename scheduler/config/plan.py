@@ -1,0 +1,43 @@
+"""What jobs.yaml says, read and checked: the jobs with every default filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from scheduler.core.errors import Problem
+from scheduler.core.model import JobSpec
+from scheduler.core.retention import Retention
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One content of the file.
+
+    `content`: the file's text; `content_hash`: 16 hex digits of its bytes' SHA-256. `root`: the folder of the file,
+    where callables are looked for. `name`: the file as messages show it. `places`: line and column of each entry by
+    its dotted path.
+    """
+
+    version: int
+    timezone: str
+    jobs: tuple[JobSpec, ...]
+    retention: Retention
+    content_hash: str
+    root: Path
+    content: str
+    name: str = "jobs.yaml"
+    places: Mapping[str, tuple[int, int]] = field(default_factory=lambda: MappingProxyType({}), compare=False)
+
+    def problem(self, path: str, message: str) -> Problem:
+        """A problem at `path`, or at the nearest entry above it that the file has."""
+        return Problem(self.name, *nearest_place(self.places, path), path, message)
+
+
+def nearest_place(places: Mapping[str, tuple[int, int]], path: str) -> tuple[int, int]:
+    """Where `path` stands, or the nearest entry above it: something that is missing has no place of its own."""
+    while path and path not in places:
+        path = path.rpartition(".")[0]
+    return places.get(path, (1, 1))

@@ -1,0 +1,32 @@
+"""Durations as people write them: `90s`, `15m`, `1h30m`, `30d`, `500ms`."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_SHAPE = re.compile(
+    r"(?:(?P<d>[0-9]{1,9})d)?(?:(?P<h>[0-9]{1,9})h)?(?:(?P<m>[0-9]{1,9})m(?!s))?"
+    r"(?:(?P<s>[0-9]{1,9})s)?(?:(?P<ms>[0-9]{1,9})ms)?"
+)
+_BARE = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_CLOCK = re.compile(r"[0-9]+:[0-9:.]+")
+_FORMS = "write whole numbers with units, the largest first: 500ms, 90s, 15m, 1h30m, 30d"
+LONGEST = 3660 * 86400.0
+"""Ten years and a little: nobody means more, and a slip of the unit stays visible."""
+
+
+def parse_duration(text: str) -> float:
+    """Seconds. Raises ValueError with a message for the person who wrote it (no unit, a colon, a sign, too long)."""
+    if _BARE.fullmatch(text):
+        raise ValueError(f"{text!r} has no unit: write {text}s for seconds or {text}m for minutes")
+    if _CLOCK.fullmatch(text):
+        # `1:30` is 90 seconds to some and 90 minutes to others, so nobody's reading is taken.
+        raise ValueError(f"{text!r} is not a duration: write 1h30m or 1m30s, not 1:30")
+    found = _SHAPE.fullmatch(text)
+    if found is None or not text:
+        raise ValueError(f"{text!r} is not a duration: {_FORMS}")
+    seconds = sum(int(number) * _UNITS[unit] for unit, number in found.groupdict().items() if number)
+    if seconds > LONGEST:
+        raise ValueError(f"{text!r} is longer than ten years")
+    return round(seconds, 3)

@@ -1,0 +1,253 @@
+"""The rules, without a database: what becomes of due ticks, and of runs whose attempt has ended."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.core.model import (
+    AfterCrash,
+    Birth,
+    Claim,
+    Ending,
+    FirstSight,
+    JobSpec,
+    Misfire,
+    MisfirePolicy,
+    Outcome,
+    Period,
+    RetryPolicy,
+    SkipReason,
+    Status,
+    Trigger,
+)
+from scheduler.core.policy import (
+    Decision,
+    backoff,
+    decide_outcome,
+    decide_tick,
+    first_watermark,
+    reconnect_wait,
+    renew_interval,
+    trust_window,
+)
+from scheduler.core.schedule import Cron, Every
+
+NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
+HOURLY = Cron("0 * * * *", "UTC")
+DAILY = Cron("0 3 * * *", "Europe/London")
+
+
+def spec(**changes: object) -> JobSpec:
+    return JobSpec(**{"name": "job", "schedule": HOURLY, "call": "a:b", **changes})  # type: ignore[arg-type]
+
+
+def missed(policy: MisfirePolicy, **changes: object) -> Misfire:
+    return Misfire(**{"policy": policy, "grace": 60.0, **changes})  # type: ignore[arg-type]
+
+
+def running(births: tuple[Birth, ...]) -> list[datetime]:
+    return [birth.scheduled_at for birth in births if birth.status is Status.RUNNING]
+
+
+def skipped(births: tuple[Birth, ...]) -> list[datetime]:
+    return [birth.scheduled_at for birth in births if birth.status is Status.SKIPPED]
+
+
+def hours(*numbers: int) -> list[datetime]:
+    return [NOON.replace(hour=number) for number in numbers]
+
+
+class TestDueTicks:
+    def test_nothing_is_due_before_its_time(self) -> None:
+        assert decide_tick(spec(), NOON, NOON + timedelta(minutes=59)) == ()
+
+    def test_a_tick_on_time_runs_as_scheduled(self) -> None:
+        (birth,) = decide_tick(spec(), NOON - timedelta(seconds=1), NOON)
+        assert (birth.status, birth.trigger, birth.if_blocked) == (Status.RUNNING, Trigger.SCHEDULE, Status.SKIPPED)
+        assert birth.run_key == birth.tick_key == "2026-11-29T12:00:00[UTC]"
+
+    def test_a_watermark_on_a_tick_does_not_yield_it_again(self) -> None:
+        assert decide_tick(spec(), NOON, NOON) == ()
+
+    def test_a_tick_exactly_at_the_grace_is_late_and_not_missed(self) -> None:
+        (birth,) = decide_tick(spec(misfire=missed(MisfirePolicy.SKIP)), hours(11)[0], NOON + timedelta(seconds=60))
+        assert birth.trigger is Trigger.SCHEDULE
+
+    def test_a_job_without_schedule_has_no_ticks(self) -> None:
+        assert decide_tick(spec(schedule=None), NOON - timedelta(days=9), NOON) == ()
+
+
+class TestMissedTicks:
+    now = NOON + timedelta(minutes=30)
+
+    def test_latest_runs_the_newest_and_records_the_others(self) -> None:
+        births = decide_tick(spec(misfire=missed(MisfirePolicy.LATEST)), hours(8)[0], self.now)
+        assert running(births) == hours(12)
+        assert skipped(births) == hours(9, 10, 11)
+        assert {b.skip_reason for b in births if b.status is Status.SKIPPED} == {SkipReason.MISSED}
+        assert births[-1].trigger is Trigger.CATCH_UP
+
+    def test_all_runs_every_one_within(self) -> None:
+        policy = missed(MisfirePolicy.ALL, within=2 * 3600.0 + 1800)
+        births = decide_tick(spec(misfire=policy), hours(8)[0], self.now)
+        assert running(births) == hours(10, 11, 12)
+        assert skipped(births) == hours(9)
+
+    def test_skip_runs_none(self) -> None:
+        births = decide_tick(spec(misfire=missed(MisfirePolicy.SKIP)), hours(8)[0], self.now)
+        assert running(births) == []
+        assert skipped(births) == hours(9, 10, 11, 12)
+
+    def test_the_latest_is_too_old_when_it_lies_beyond_within(self) -> None:
+        births = decide_tick(spec(misfire=missed(MisfirePolicy.LATEST, within=600.0)), hours(8)[0], self.now)
+        assert running(births) == []
+        assert skipped(births) == hours(9, 10, 11, 12)
+
+    def test_late_runs_wait_for_the_run_in_their_way(self) -> None:
+        births = decide_tick(spec(misfire=missed(MisfirePolicy.ALL)), hours(8)[0], self.now)
+        assert {b.if_blocked for b in births} == {Status.WAITING}
+
+    def test_above_the_limit_one_row_stands_for_many(self) -> None:
+        births = decide_tick(spec(misfire=missed(MisfirePolicy.LATEST, limit=3)), hours(2)[0], self.now)
+        assert [(b.scheduled_at, b.missed) for b in births] == [
+            (hours(9)[0], 7),
+            (hours(10)[0], None),
+            (hours(11)[0], None),
+            (hours(12)[0], None),
+        ]
+        assert running(births) == hours(12)
+
+    def test_ten_years_of_minutes_are_decided_at_once(self) -> None:
+        minutely = spec(schedule=Cron("* * * * *", "UTC"), misfire=missed(MisfirePolicy.LATEST, limit=5))
+        births = decide_tick(minutely, NOON - timedelta(days=3650), NOON + timedelta(seconds=90))
+        assert len(births) == 6
+        assert births[0].missed is not None
+        assert births[0].missed >= 10_000
+
+    def test_missed_and_punctual_ticks_together(self) -> None:
+        births = decide_tick(spec(misfire=missed(MisfirePolicy.SKIP)), hours(9)[0], NOON + timedelta(seconds=1))
+        assert skipped(births) == hours(10, 11)
+        assert running(births) == hours(12)
+
+
+class TestOncePer:
+    def test_the_key_is_the_period_in_the_jobs_zone(self) -> None:
+        daily = spec(schedule=DAILY, timezone="Europe/London", once_per=Period.DAY)
+        (birth,) = decide_tick(daily, NOON - timedelta(hours=12), NOON.replace(hour=3))
+        assert (birth.run_key, birth.tick_key) == ("2026-11-29", "2026-11-29T03:00:00[Europe/London]")
+
+    def test_two_ticks_of_one_period_make_one_row(self) -> None:
+        twice = spec(schedule=Cron("0 10,11 * * *", "UTC"), once_per=Period.DAY, misfire=missed(MisfirePolicy.ALL))
+        births = decide_tick(twice, hours(8)[0], NOON)
+        assert [birth.run_key for birth in births] == ["2026-11-29"]
+
+    def test_a_skipped_row_keeps_the_ticks_own_key(self) -> None:
+        daily = spec(schedule=HOURLY, once_per=Period.DAY, misfire=missed(MisfirePolicy.SKIP))
+        births = decide_tick(daily, hours(10)[0], NOON + timedelta(minutes=30))
+        assert [birth.run_key for birth in births] == ["2026-11-29T11:00:00[UTC]", "2026-11-29T12:00:00[UTC]"]
+
+
+class TestFirstSight:
+    def test_a_new_job_owes_nothing(self) -> None:
+        assert first_watermark(spec(), NOON) == NOON
+        assert decide_tick(spec(), first_watermark(spec(), NOON), NOON) == ()
+
+    def test_unless_it_says_run(self) -> None:
+        eager = spec(schedule=DAILY, misfire=Misfire(first_sight=FirstSight.RUN, within=26 * 3600.0))
+        births = decide_tick(eager, first_watermark(eager, NOON), NOON)
+        assert running(births) == [NOON.replace(hour=3)]
+
+    def test_and_a_schedule_that_never_ticked_owes_nothing_either(self) -> None:
+        eager = spec(schedule=None, misfire=Misfire(first_sight=FirstSight.RUN))
+        assert first_watermark(eager, NOON) == NOON
+
+
+def claim(retries_left: int = 0, crashes: int = 0) -> Claim:
+    return Claim(UUID(int=1), "job", "k", NOON, 1, retries_left, crashes, Trigger.SCHEDULE)
+
+
+class TestOutcomes:
+    @pytest.mark.parametrize(
+        ("outcome", "status"),
+        [
+            (Outcome.SUCCEEDED, Status.SUCCEEDED),
+            (Outcome.CANCELLED, Status.CANCELLED),
+            (Outcome.FAILED, Status.FAILED),
+            (Outcome.TIMED_OUT, Status.TIMED_OUT),
+            (Outcome.HANDED_BACK, Status.QUEUED),
+            (Outcome.LEASE_LOST, Status.QUEUED),
+            (Outcome.CRASHED, Status.QUEUED),
+        ],
+    )
+    def test_without_retries(self, outcome: Outcome, status: Status) -> None:
+        assert decide_outcome(spec(), claim(), Ending(outcome), 0.5).status is status
+
+    def test_skip_says_why(self) -> None:
+        decision = decide_outcome(spec(), claim(), Ending(Outcome.SKIPPED), 0.5)
+        assert decision == Decision(Status.SKIPPED, skip_reason=SkipReason.JOB)
+
+    def test_a_failure_with_tries_left_comes_back_later(self) -> None:
+        policy = RetryPolicy(attempts=4, backoff=10.0, max=60.0)
+        waits = [
+            decide_outcome(spec(retry=policy), claim(retries_left=left), Ending(Outcome.FAILED), 0.5).ready_in
+            for left in (3, 2, 1)
+        ]
+        assert waits == [10.0, 20.0, 40.0]
+
+    def test_the_last_try_ends_it(self) -> None:
+        policy = RetryPolicy(attempts=4)
+        assert decide_outcome(spec(retry=policy), claim(0), Ending(Outcome.TIMED_OUT), 0.5).status is Status.TIMED_OUT
+
+    def test_fatal_ends_it_at_once(self) -> None:
+        decision = decide_outcome(spec(), claim(5), Ending(Outcome.FAILED, final=True), 0.5)
+        assert decision.status is Status.FAILED
+
+    def test_retry_after_is_kept_to(self) -> None:
+        decision = decide_outcome(spec(), claim(5), Ending(Outcome.FAILED, retry_after=7.0), 0.9)
+        assert decision == Decision(Status.QUEUED, ready_in=7.0, spent=1)
+
+    def test_crashes_count_by_themselves(self) -> None:
+        crash = Ending(Outcome.CRASHED)
+        first, second, third = (decide_outcome(spec(), claim(crashes=n), crash, 0.5) for n in range(3))
+        assert first == Decision(Status.QUEUED, ready_in=0.0, crashed=1)
+        assert second.status is Status.QUEUED
+        assert second.ready_in > 0
+        assert third == Decision(Status.FAILED, crashed=1)
+
+    @pytest.mark.parametrize("outcome", [Outcome.CRASHED, Outcome.HANDED_BACK, Outcome.LEASE_LOST])
+    def test_at_most_once_never_begins_again(self, outcome: Outcome) -> None:
+        careful = spec(after_crash=AfterCrash.FAIL)
+        assert decide_outcome(careful, claim(), Ending(outcome), 0.5).status is Status.LOST
+
+    def test_at_most_once_may_go_on_when_it_never_began(self) -> None:
+        careful = spec(after_crash=AfterCrash.FAIL)
+        ending = Ending(Outcome.HANDED_BACK, started=False)
+        assert decide_outcome(careful, claim(), ending, 0.5).status is Status.QUEUED
+
+    @pytest.mark.parametrize(("outcome", "status"), [(Outcome.FAILED, "failed"), (Outcome.TIMED_OUT, "timed_out")])
+    def test_at_most_once_does_not_retry_failures(self, outcome: Outcome, status: str) -> None:
+        assert decide_outcome(spec(after_crash=AfterCrash.FAIL), claim(3), Ending(outcome), 0.5).status == status
+
+
+class TestWaits:
+    @given(st.integers(0, 10_000), st.floats(0.001, 1e6), st.floats(0.001, 1e6), st.floats(0, 1, exclude_max=True))
+    def test_backoff_never_leaves_its_bounds(self, failures: int, base: float, most: float, chance: float) -> None:
+        wait = backoff(failures, base, most, chance)
+        assert 0 < wait <= most * 1.2
+
+    def test_backoff_spreads(self) -> None:
+        assert backoff(1, 10, 60, 0.0) == pytest.approx(8)
+        assert backoff(1, 10, 60, 0.999) == pytest.approx(12, rel=0.01)
+
+    @given(st.integers(0, 10_000), st.floats(0, 1, exclude_max=True))
+    def test_reconnecting_waits_at_most_five_seconds(self, tries: int, chance: float) -> None:
+        assert 0 < reconnect_wait(tries, chance) <= 5
+
+    @given(st.floats(1, 3600))
+    def test_trust_ends_before_the_lease_and_outlives_two_renewals(self, lease: float) -> None:
+        assert 2 * renew_interval(lease) < trust_window(lease) < lease
