@@ -70,7 +70,7 @@ class Soloist:
         settler = Settler(sessions["settler"], owner)
         attempts = Attempts(kinds, settler, room)
         service: Service | None = None
-        seats = Seats(self.settings.seats, attempts.attend, lambda: service.seat_freed() if service else None)
+        seats = Seats(self.settings.seats, attempts.attend)
         sweeper = Sweeper(sessions["sweeper"], room, plan, seats)
         ticker = Ticker(sessions["ticker"], room, plan, seats)
         ticker.unclear, ticker.overflowed = sweeper.answer_lost, sweeper.overflowed

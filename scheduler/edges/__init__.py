@@ -6,13 +6,14 @@ import sys
 from types import TracebackType
 
 from scheduler.core.events import Listener
-from scheduler.edges.logs import LogListener
 
 
 class Edges:
     """The listeners of one process: the log always, Sentry where a DSN is set."""
 
     def __init__(self, sentry_dsn: str | None, release: str) -> None:
+        from scheduler.edges.logs import LogListener  # noqa: PLC0415 - late, as an embedded replica may not want it
+
         self._sentry = None
         listeners: list[Listener] = [LogListener(sys.stderr)]
         if sentry_dsn:

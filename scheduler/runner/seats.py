@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from scheduler.core.model import Claim, JobSpec
 from scheduler.kinds import Execution, Stop
+from scheduler.runner.threads import Threads
 
 
 @dataclass(slots=True, eq=False)
@@ -57,12 +57,18 @@ class Held:
 
 
 class Seats:
-    """`count` seats, each a thread at most. Thread-safe."""
+    """`count` seats, each a thread at most. Thread-safe.
 
-    def __init__(self, count: int, attend: Callable[[Held], None], freed: Callable[[], None]) -> None:
+    `freed` is called when a seat is free again, `failed` when an attempt could not be carried to its end; both are set
+    by the service before the first run.
+    """
+
+    def __init__(self, count: int, attend: Callable[[Held], None]) -> None:
         self.count = count
-        self._attend, self._freed = attend, freed
-        self._threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix="seat")
+        self._attend = attend
+        self.freed: Callable[[], None] = lambda: None
+        self.failed: Callable[[Exception], None] = lambda _: None
+        self._threads = Threads(count, "seat")
         self._changed = threading.Condition()
         self._reserved = 0
         self._held: dict[UUID, Held] = {}
@@ -89,17 +95,18 @@ class Seats:
         """Start the attempt in a seat that was reserved for it."""
         with self._changed:
             self._held[held.claim.id] = held
-        self._threads.submit(self._sit, held)
+        self._threads.submit(lambda: self._sit(held))
 
     def _sit(self, held: Held) -> None:
         try:
             self._attend(held)
-        finally:
-            with self._changed:
-                del self._held[held.claim.id]
-                self._reserved -= 1
-                self._changed.notify_all()
-            self._freed()
+        except Exception as error:  # its outcome could not be written: nothing of a job's own gets here
+            self.failed(error)
+        with self._changed:
+            del self._held[held.claim.id]
+            self._reserved -= 1
+            self._changed.notify_all()
+        self.freed()
 
     def held(self) -> list[Held]:
         """The runs in the seats now."""
@@ -118,7 +125,7 @@ class Seats:
 
     def close(self) -> None:
         """Take no more work. Threads end with their bodies."""
-        self._threads.shutdown(wait=False, cancel_futures=False)
+        self._threads.close()
 
 
 class _Claiming:

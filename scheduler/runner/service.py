@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from scheduler.core.errors import SoloistError
-from scheduler.core.events import JobPlanned, PlanChanged, ReplicaDraining, ReplicaStarted, ReplicaStopped
+from scheduler.core.events import EngineFailed, JobPlanned, PlanChanged, ReplicaDraining, ReplicaStarted, ReplicaStopped
 from scheduler.kinds import Kind, Stop
 from scheduler.runner.alarm import Alarm
 from scheduler.runner.keeper import Keeper
@@ -81,6 +81,7 @@ class Service:
         self._alarm = Alarm(self._ticks.wake)
         self._keeps = Loop("keeper", parts.keeper.step, room, self._fail)
         self._sweeps = Loop("sweeper", parts.sweeper.step, room, self._fail, parts.wakeup)
+        parts.seats.freed, parts.seats.failed = self._seat_freed, self._seat_failed
 
     def stop(self) -> None:
         """Begin to drain; called again, hand back at once."""
@@ -116,10 +117,15 @@ class Service:
             self._ticks.start()
             self._alarm.start()
 
-    def seat_freed(self) -> None:
-        """A seat is free again: fill it if there may be something to fill it with."""
+    def _seat_freed(self) -> None:
+        """Fill it, if there may be something to fill it with."""
         if self._parts.sweeper.backlog and not self._stopping.is_set():
             self._parts.wakeup.wake()
+
+    def _seat_failed(self, error: Exception) -> None:
+        name = f"{type(error).__name__}: {error}"
+        self._parts.room.bus.publish(EngineFailed(replica=self._parts.room.owner.name, room="seat", error=name))
+        self._fail()
 
     def pulse(self, pulse: Pulse | None) -> None:
         """What the heartbeat learned: this replica's rank, and whether its file is (again) the one in force."""

@@ -69,6 +69,10 @@ class Settler:
             batch, self._gathered = self._gathered, []
         try:
             self._flush(batch)
+        except BaseException:
+            for waiting in batch:
+                waiting.unwritten = True
+            raise
         finally:
             with self._lock:
                 heir = self._gathered[0] if self._gathered else None

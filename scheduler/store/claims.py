@@ -50,7 +50,7 @@ class ClaimAnswer:
 
     made: tuple[Made, ...]
     moved: frozenset[int]
-    database_now: datetime | None
+    database_now: datetime
 
 
 def claim(session: Session, owner: Owner, wants: Sequence[Want]) -> ClaimAnswer:
@@ -83,12 +83,12 @@ def claim(session: Session, owner: Owner, wants: Sequence[Want]) -> ClaimAnswer:
             "note": [None if b.missed is None else json.dumps({"missed": b.missed}) for _, _, b in births],
         },
     )
+    moved, jobs, ids, statuses, blockers, now, _ = rows[0]
     made = tuple(
         Made(job, id_, Status(status), UUID(blocked) if blocked else None)
-        for job, id_, status, blocked, *_ in rows
-        if id_ is not None
+        for job, id_, status, blocked in zip(jobs or (), ids or (), statuses or (), blockers or (), strict=True)
     )
-    return ClaimAnswer(made, frozenset(r[0] for r in rows if r[4]), rows[0][5] if rows else None)
+    return ClaimAnswer(made, frozenset(moved or ()), now)
 
 
 @dataclass(frozen=True, slots=True)

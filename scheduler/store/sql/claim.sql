@@ -6,6 +6,8 @@
 -- ins     the ticks that are due by the database's clock. The instant is read once: a tick that came due between two looks
 --         would seem refused by the overlap index.
 -- refused what the overlap index would not take: a row all the same, skipped or waiting, so that the tick is accounted for.
+-- Membership in what a part returned is asked with NOT IN, which hashes; NOT EXISTS would compare each with each, because
+-- the planner takes the parts for tiny. For the same reason the answer is one row of arrays.
 -- moved   the watermark, only where each due tick has a row by now. A watermark that passes a tick without one loses it.
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
@@ -56,7 +58,7 @@ WITH clock AS MATERIALIZED (
            won.spec_hash
     FROM due JOIN won ON won.id = due.job, clock
     WHERE due.scheduled_at <= clock.now AND due.status <> 'skipped' AND won.exclusive
-      AND NOT EXISTS (SELECT FROM ins WHERE ins.id = due.id)
+      AND due.id NOT IN (SELECT ins.id FROM ins)
       AND NOT EXISTS (SELECT FROM soloist.run old WHERE old.job = due.job AND old.run_key = due.run_key)
     ORDER BY due.job, due.scheduled_at
     ON CONFLICT DO NOTHING
@@ -65,18 +67,19 @@ WITH clock AS MATERIALIZED (
     SELECT id, job, status, NULL::jsonb AS result FROM ins UNION ALL SELECT id, job, status, result FROM refused
 ), open AS (
     SELECT DISTINCT due.job FROM due
-    WHERE NOT EXISTS (SELECT FROM made WHERE made.id = due.id)
+    WHERE due.id NOT IN (SELECT made.id FROM made)
       AND NOT EXISTS (SELECT FROM soloist.run old
                       WHERE old.job = due.job AND old.run_key IN (due.run_key, due.tick_key))
 ), moved AS (
     UPDATE soloist.job SET watermark = upto.at
     FROM (SELECT due.job, max(due.scheduled_at) AS at FROM due JOIN won ON won.id = due.job GROUP BY due.job) upto
-    WHERE job.id = upto.job AND NOT EXISTS (SELECT FROM open WHERE open.job = job.id)
+    WHERE job.id = upto.job AND upto.job NOT IN (SELECT open.job FROM open)
     RETURNING job.id
 ), told AS (
     -- other replicas may have a seat for what was born queued; only then, as a notification serialises commits
     SELECT pg_notify('soloist', 'run') FROM (SELECT FROM made WHERE status = 'queued' LIMIT 1) any_queued
 )
-SELECT won.id AS job, made.id, made.status, made.result ->> 'blocked_by', EXISTS (SELECT FROM moved WHERE moved.id = won.id),
-       clock.now, (SELECT count(*) FROM told)
-FROM won LEFT JOIN made ON made.job = won.id, clock
+SELECT (SELECT array_agg(moved.id) FROM moved),
+       made.jobs, made.ids, made.statuses, made.blockers, clock.now, (SELECT count(*) FROM told)
+FROM clock, (SELECT array_agg(job) AS jobs, array_agg(id) AS ids, array_agg(status) AS statuses,
+                    array_agg(result ->> 'blocked_by') AS blockers FROM made) made

@@ -19,6 +19,8 @@ WITH span AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 ), gone AS (
     DELETE FROM soloist.run WHERE id = ANY (ARRAY(SELECT id FROM doomed)) RETURNING status
+), their_attempts AS (
+    DELETE FROM soloist.attempt WHERE run = ANY (ARRAY(SELECT id FROM doomed))
 )
 SELECT (SELECT id FROM span ORDER BY id DESC LIMIT 1) AS last,
        count(*) FILTER (WHERE status = 'succeeded') AS succeeded,
