@@ -6,13 +6,11 @@ import random
 import threading
 from dataclasses import dataclass, field, replace
 
-import psycopg
-
 from scheduler.core.model import Outcome, Status
 from scheduler.core.policy import Decision, reconnect_wait
 from scheduler.store import runs
 from scheduler.store.claims import Owner
-from scheduler.store.engine import ContactLost, Session, one_line
+from scheduler.store.engine import ContactLost, Refused, Session, one_line
 from scheduler.store.runs import Settlement
 
 
@@ -100,12 +98,12 @@ class Settler:
     def _write(self, batch: list[_Waiting]) -> None:
         try:
             self._write_together(batch)
-        except psycopg.Error:
+        except Refused:
             # one bad row must hold up no other: one by one, and a refused one again without what it brought
             for waiting in batch:
                 try:
                     self._write_together([waiting])
-                except psycopg.Error as error:
+                except Refused as error:
                     waiting.settlement = _refused(waiting.settlement, error)
                     self._write_together([waiting])
 
@@ -138,11 +136,11 @@ class Settler:
     def _promote(self, jobs: list[int] | None) -> None:
         try:
             runs.promote(self._session, jobs)
-        except psycopg.Error:
+        except Refused:
             return  # another active run came first: its own end, or the sweeper, promotes
 
 
-def _refused(settlement: Settlement, error: psycopg.Error) -> Settlement:
+def _refused(settlement: Settlement, error: Refused) -> Settlement:
     """The same end without the result and the output that PostgreSQL would not take."""
     text = f"the result could not be stored: {one_line(error)}"
     ending = replace(

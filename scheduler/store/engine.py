@@ -45,6 +45,12 @@ class ContactLost(SoloistError):
     exit_code = 8
 
 
+class Refused(SoloistError):
+    """The database answered, and would not do it: what was sent is wrong, or a right or a table is missing."""
+
+    exit_code = 8
+
+
 class Watchdog:
     """Shuts down the socket of a call that is past its deadline. One thread for a process, started at first use."""
 
@@ -151,7 +157,7 @@ class Session:
         self._greeting = statement
 
     def run(self, name: str, params: dict[str, Any], *, deadline: float = CALL_DEADLINE) -> list[Row]:
-        """Run `sql/<name>.sql` and return its rows. Raises ContactLost, and psycopg.Error for what is wrong with it."""
+        """Run `sql/<name>.sql` and return its rows. Raises ContactLost and Refused."""
         return self.execute(load(name), params, deadline=deadline)
 
     def execute(
@@ -163,13 +169,13 @@ class Session:
     ) -> list[Row]:
         """As `run`, with the statement itself. A serialisation failure is repeated three times."""
         with self._lock:
-            for tries in range(4):
-                try:
+            for _ in range(3):
+                with suppress(psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
                     return self._call(statement, params, deadline)
-                except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
-                    if tries == 3:
-                        raise
-        raise AssertionError("unreachable")
+            try:
+                return self._call(statement, params, deadline)
+            except psycopg.Error as error:
+                raise Refused(one_line(error)) from error
 
     def _call(self, statement: LiteralString, params: dict[str, Any] | Sequence[Any], deadline: float) -> list[Row]:
         connection = self._connected()
@@ -178,8 +184,10 @@ class Session:
             cursor = connection.execute(statement, params or None, prepare=True)
             rows: list[Row] = cursor.fetchall() if cursor.description else []
         except psycopg.Error as error:
-            if not _is_loss(error, connection):
+            if isinstance(error, psycopg.errors.SerializationFailure | psycopg.errors.DeadlockDetected):
                 raise
+            if not _is_loss(error, connection):
+                raise Refused(one_line(error)) from error
             self._drop(error)
             raise ContactLost(one_line(error)) from error
         finally:
