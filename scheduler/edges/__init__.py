@@ -12,8 +12,10 @@ class Edges:
     """The listeners of one process: the log always, Sentry where a DSN is set."""
 
     def __init__(self, sentry_dsn: str | None, release: str) -> None:
-        from scheduler.edges.logs import LogListener  # noqa: PLC0415 - late, as an embedded replica may not want it
+        from scheduler.edges.logs import LogListener, configure_logging  # noqa: PLC0415 - late: an embedded replica
+        # may want none of it
 
+        configure_logging(sys.stderr)
         self._sentry = None
         listeners: list[Listener] = [LogListener(sys.stderr)]
         if sentry_dsn:

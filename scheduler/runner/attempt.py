@@ -31,6 +31,8 @@ class Attempts:
         """Carry one run through its attempt; returns when the outcome is written, fenced or given up."""
         claim = held.claim
         begun, now = self._clock.boottime(), self._clock.now()
+        if held.news is not None:
+            self._bus.publish(held.news)
         self._bus.publish(AttemptStarted(**_about(claim, self._owner), start_delay=_delay(claim, now)))
         ending = self._execute(held, now)
         decision = decide_outcome(held.spec, claim, ending, random.random())  # noqa: S311 - jitter, not a secret

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from scheduler.core.events import Event
 from scheduler.core.model import Claim, JobSpec
 from scheduler.kinds import Execution, Stop
 from scheduler.runner.threads import Threads
@@ -21,12 +22,14 @@ class Held:
     """A run in a seat. `trust`: CLOCK_BOOTTIME seconds until which its body may be at work.
 
     The keeper moves `trust` and sets `stopped`; the seat's thread sets `execution`. `lock` guards the moment where one
-    hands over to the other.
+    hands over to the other. `news`: what the seat's thread says first, so that it comes before the attempt's own events
+    and holds up no other start.
     """
 
     claim: Claim
     spec: JobSpec
     trust: float
+    news: Event | None = None
     execution: Execution | None = None
     stopped: Stop | None = None
     cancelled: bool = False

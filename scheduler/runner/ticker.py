@@ -126,7 +126,8 @@ class Ticker:
             if made.status is Status.RUNNING:
                 job, births = decided[made.job_id]
                 birth = next(birth for id_, birth in births if id_ == made.id)
-                self._seats.begin(Held(_as_claim(job, made.id, birth), job.spec, trust))
+                claim = _as_claim(job, made.id, birth)
+                self._seats.begin(Held(claim, job.spec, trust, self._won(job, made.id, birth, made.status)))
                 begun += 1
         return begun
 
@@ -171,14 +172,18 @@ class Ticker:
         return wait
 
     def _say(self, job: Planned, id_: UUID, birth: Birth, status: Status, blocked_by: UUID | None) -> None:
-        about = {**_about(job, birth, self._owner), "run_id": id_}
         if status is Status.SKIPPED:
+            about = {**_about(job, birth, self._owner), "run_id": id_}
             reason = birth.skip_reason or SkipReason.OVERLAP
             self._bus.publish(TickSkipped(**about, reason=reason, missed=birth.missed, blocked_by=blocked_by))
             return
-        self._bus.publish(TickWon(**about, status=status, trigger=birth.trigger))
+        if status is not Status.RUNNING:  # else its seat says so
+            self._bus.publish(self._won(job, id_, birth, status))
         if status is Status.QUEUED:
             self.overflowed()
+
+    def _won(self, job: Planned, id_: UUID, birth: Birth, status: Status) -> TickWon:
+        return TickWon(**_about(job, birth, self._owner), run_id=id_, status=status, trigger=birth.trigger)
 
     def _say_lost(self, job: Planned, birth: Birth, lost: Lost) -> None:
         if birth.status is not Status.SKIPPED and lost.run_id is not None:

@@ -1,0 +1,56 @@
+"""Options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Format(StrEnum):
+    """How rows are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+Jobs = Annotated[
+    Path | None, typer.Option("--jobs", help="The jobs file. Default: SOLOIST_JOBS, or jobs.yaml.", metavar="PATH")
+]
+Output = Annotated[
+    Format, typer.Option("--output", "-o", help="`json`: a list of flat objects, a stable contract.", metavar="FORMAT")
+]
+
+
+def parse_instant(text: str) -> datetime:
+    """An ISO date and time with its zone. Without one it could mean two instants, so it is refused."""
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not an ISO date and time, e.g. 2026-11-29T03:00:00Z") from None
+    if instant.tzinfo is None:
+        raise typer.BadParameter(f"{text!r} has no zone: append Z for UTC, or an offset such as +01:00")
+    return instant
+
+
+def parse_seconds(text: str) -> float:
+    """Seconds of a duration such as `15s`."""
+    from scheduler.core.duration import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def person() -> str:
+    """Who asks, for the history: the name of the OS user."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # containers run under numbers that have no name
+        return f"uid {os.getuid()}"

@@ -1,0 +1,36 @@
+"""`soloist replicas`: who is there."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from scheduler.cli.options import Format, Output
+
+Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.", metavar="N")]
+
+
+def replicas(limit: Limit = 50, output: Output = Format.TABLE) -> None:
+    """List the replicas that were seen last: live, silent (no sign of life for 35 s), or stopped."""
+    from scheduler.cli.database import opened
+    from scheduler.cli.output import emit, field, span
+    from scheduler.config.settings import load_settings
+    from scheduler.store.history import list_replicas
+    from scheduler.store.visit import visit
+
+    with opened(load_settings()) as database, visit(database.url, "replicas") as connection:
+        rows = list_replicas(connection, limit)
+    columns = [
+        field("name"),
+        field("state"),
+        field("seen_ago", "seen ago", span, right=True),
+        field("host"),
+        field("pid", right=True),
+        field("version"),
+        field("generation", right=True),
+        field("config_hash", "config", lambda text: str(text)[:8]),
+        field("seats", right=True),
+        field("clock_offset", "clock offset", lambda seconds: f"{seconds:+.3f}s", right=True),
+    ]
+    emit(rows, columns, output)

@@ -1,0 +1,253 @@
+"""Each event as a sentence for a person, and how much attention it deserves."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from functools import singledispatch
+from typing import NamedTuple
+
+from scheduler.core.events import (
+    AttemptEnded,
+    AttemptStarted,
+    DatabaseLost,
+    DatabaseRegained,
+    EngineFailed,
+    Event,
+    JobPlanned,
+    LeaseLostEvent,
+    OutcomeUnwritten,
+    PlanChanged,
+    ReplicaDraining,
+    ReplicaStarted,
+    ReplicaStopped,
+    RunTakenOver,
+    TickLost,
+    TickSkipped,
+    TickWon,
+    WriteFenced,
+)
+from scheduler.core.model import Outcome, SkipReason, Status, Trigger
+from scheduler.edges.redaction import cut
+
+LONGEST_ERROR = 300
+_MOST_PAIRS = 12
+_LONGEST_PAIR = 80
+
+
+class Said(NamedTuple):
+    """A level of `logging` and the sentence."""
+
+    level: int
+    text: str
+
+
+def instant(at: datetime) -> str:
+    """`2026-11-29T03:00:00Z`, with as many digits of a second as there are."""
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+
+
+@singledispatch
+def say(event: Event) -> Said:
+    """What a person should read about this event. An event without a sentence of its own is told by its name."""
+    return Said(logging.INFO, type(event).__name__)
+
+
+@say.register
+def _replica_started(event: ReplicaStarted) -> Said:
+    what = f"{_count(event.jobs, 'job')}, {_count(event.seats, 'seat')}, database {event.database}"
+    return Said(logging.INFO, f"started: soloist {event.version}, {what}")
+
+
+@say.register
+def _replica_draining(event: ReplicaDraining) -> Said:
+    if not event.running:
+        return Said(logging.INFO, "stopping: nothing is running here")
+    has = "has" if event.running == 1 else "have"
+    return Said(logging.INFO, f"stopping: {_count(event.running, 'run')} {has} {_seconds(event.within)} to end")
+
+
+@say.register
+def _replica_stopped(event: ReplicaStopped) -> Said:
+    if not event.handed_back:
+        return Said(logging.INFO, "stopped")
+    return Said(logging.INFO, f"stopped; {_count(event.handed_back, 'run')} handed back, to go on elsewhere")
+
+
+@say.register
+def _job_planned(event: JobPlanned) -> Said:
+    following = "it has no schedule" if event.next_tick is None else f"next tick {instant(event.next_tick)}"
+    return Said(logging.INFO, f"{_last_run(event)}; {following}")
+
+
+def _last_run(event: JobPlanned) -> str:
+    if event.last_run_key is None or event.last_status is None:
+        return "never ran"
+    what = f"{event.last_run_key} {_words(event.last_status)}"
+    what += f" by {event.last_replica}" if event.last_replica else ""
+    what += f" at {instant(event.last_finished_at.replace(microsecond=0))}" if event.last_finished_at else ""
+    return f"already done: {what}" if event.last_status is Status.SUCCEEDED else f"last run: {what}"
+
+
+@say.register
+def _plan_changed(event: PlanChanged) -> Said:
+    groups = {"added": event.added, "changed": event.changed, "removed": event.removed}
+    parts = [f"{word} {', '.join(names)}" for word, names in groups.items() if names]
+    return Said(logging.INFO, f"jobs {'; '.join(parts)}" if parts else "jobs: nothing changed")
+
+
+@say.register
+def _tick_won(event: TickWon) -> Said:
+    late = " (a late tick)" if event.trigger is Trigger.CATCH_UP else ""
+    where = {
+        Status.RUNNING: "it runs here",
+        Status.QUEUED: "queued until a replica has a free seat",
+        Status.WAITING: "it waits until the job's active run has ended",
+    }.get(event.status, _words(event.status))
+    return Said(logging.INFO, f"won {event.run_key}{late}: {where}")
+
+
+@say.register
+def _tick_lost(event: TickLost) -> Said:
+    """Never more than INFO: it is the normal fate of all replicas but one."""
+    winner = "this replica" if event.winner == event.replica else event.winner
+    if event.status is Status.SUCCEEDED:
+        return Said(logging.INFO, f"already done: {event.run_key} succeeded{f' by {winner}' if winner else ''}")
+    if event.status in (None, Status.RUNNING):
+        return Said(logging.INFO, f"{event.run_key}: another replica has it{f': {winner}' if winner else ''}")
+    by = f" (claimed by {winner})" if winner else ""
+    return Said(logging.INFO, f"{event.run_key} has its row already: {_words(event.status)}{by}")
+
+
+@say.register
+def _tick_skipped(event: TickSkipped) -> Said:
+    why = {
+        SkipReason.OVERLAP: "an earlier run of this job is still active",
+        SkipReason.MISSED: "no replica was there in time",
+        SkipReason.PAUSED: "the job is paused",
+        SkipReason.STALE_CONFIG: "the job was changed or removed before it could run",
+        SkipReason.JOB: "the job said so itself",
+    }[event.reason]
+    many = event.missed is not None and event.missed > 1
+    what = f"{event.missed} ticks, the last of them {event.run_key}" if many else event.run_key
+    return Said(logging.INFO, f"skipped {what}: {why}")
+
+
+@say.register
+def _attempt_started(event: AttemptStarted) -> Said:
+    delay = "" if event.start_delay is None else f", {_seconds(max(0.0, event.start_delay))} after its tick"
+    return Said(logging.INFO, f"started {event.run_key} (attempt {event.attempt}{delay})")
+
+
+@say.register
+def _attempt_ended(event: AttemptEnded) -> Said:
+    took = _seconds(event.duration)
+    match event.status:
+        case Status.SUCCEEDED:
+            shown = _result(event.result)
+            return Said(logging.INFO, f"succeeded {event.run_key} in {took}{f': {shown}' if shown else ''}")
+        case Status.QUEUED:
+            return _goes_on(event, took)
+        case Status.FAILED | Status.TIMED_OUT | Status.LOST:
+            return Said(logging.ERROR, f"{_tried(event)} after {took}, {_for_good(event.status)}{_error(event)}")
+        case _:
+            why = f": {cut(event.error_text, LONGEST_ERROR)}" if event.error_text else ""
+            return Said(logging.INFO, f"{_words(event.status)} {event.run_key} after {took}{why}")
+
+
+def _goes_on(event: AttemptEnded, took: str) -> Said:
+    """The run will have another attempt: worth a look, unless a replica that stops has handed it back."""
+    if event.outcome is Outcome.HANDED_BACK:
+        return Said(logging.INFO, f"handed back {event.run_key} after {took}: it goes on elsewhere")
+    again = "next try at once" if not event.ready_in else f"next try in {_seconds(event.ready_in)}"
+    return Said(logging.WARNING, f"{_tried(event)} after {took}, {again}{_error(event)}")
+
+
+def _tried(event: AttemptEnded) -> str:
+    return f"{_words(event.outcome)} {event.run_key} (attempt {event.attempt})"
+
+
+def _for_good(status: Status) -> str:
+    return "its outcome is unknown and a person has to decide" if status is Status.LOST else "no further try"
+
+
+def _error(event: AttemptEnded) -> str:
+    return "".join(f": {cut(part, LONGEST_ERROR)}" for part in (event.error_class, event.error_text) if part)
+
+
+@say.register
+def _run_taken_over(event: RunTakenOver) -> Said:
+    what = f"{event.run_key} (attempt {event.attempt}): the lease of {event.owner or 'its owner'} is over"
+    why = f": {cut(event.error_text, LONGEST_ERROR)}" if event.error_text else ""
+    if event.status is Status.QUEUED:
+        return Said(logging.WARNING, f"took over {what}, it runs again{why}")
+    return Said(logging.ERROR, f"{_words(event.status)} {what}, {_for_good(event.status)}{why}")
+
+
+@say.register
+def _lease_lost(event: LeaseLostEvent) -> Said:
+    run = f"{event.run_key} (attempt {event.attempt})"
+    return Said(logging.WARNING, f"lost the lease of {run}, its body is stopped: {event.reason}")
+
+
+@say.register
+def _write_fenced(event: WriteFenced) -> Said:
+    run = f"{event.run_key} (attempt {event.attempt})"
+    return Said(logging.WARNING, f"{run} {_words(event.outcome)}, but had been taken over: this outcome is discarded")
+
+
+@say.register
+def _outcome_unwritten(event: OutcomeUnwritten) -> Said:
+    run = f"{event.run_key} (attempt {event.attempt})"
+    what = "but the database stayed away: that is not written, and the run ends as its lease does"
+    return Said(logging.ERROR, f"{run} {_words(event.outcome)}, {what}")
+
+
+@say.register
+def _database_lost(event: DatabaseLost) -> Said:
+    return Said(logging.ERROR, f"lost the database ({event.room}), trying again: {cut(event.error, LONGEST_ERROR)}")
+
+
+@say.register
+def _database_regained(event: DatabaseRegained) -> Said:
+    tries = "1 try" if event.tries == 1 else f"{event.tries} tries"
+    return Said(logging.INFO, f"the database is back after {_seconds(event.after)} and {tries}")
+
+
+@say.register
+def _engine_failed(event: EngineFailed) -> Said:
+    error = cut(event.error, LONGEST_ERROR)
+    return Said(logging.CRITICAL, f"the engine's {event.room} died, so this replica stops: {error}")
+
+
+def _words(word: Status | Outcome) -> str:
+    return word.value.replace("_", " ")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 10:
+        return f"{seconds:.3g} s" if seconds >= 0.001 or not seconds else "under 0.001 s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _result(result: object) -> str:
+    """A small result as `key=value`, inner objects dotted; of a large one, its beginning."""
+    if result is None or result in ({}, []):
+        return ""
+    pairs = list(_pairs("", result))
+    shown = " ".join(pairs[:_MOST_PAIRS])
+    return shown if len(pairs) <= _MOST_PAIRS else f"{shown} … ({len(pairs)} values)"
+
+
+def _pairs(name: str, value: object) -> list[str]:
+    if isinstance(value, dict) and value:
+        return [pair for key, inner in value.items() for pair in _pairs(f"{name}.{key}" if name else str(key), inner)]
+    text = cut(str(value), _LONGEST_PAIR)
+    return [f"{name}={text}" if name else text]

@@ -1,0 +1,71 @@
+"""A person's visit to the database: one short connection, and its errors in words that say what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from sqlalchemy import Connection, NullPool, create_engine
+from sqlalchemy.exc import DBAPIError
+
+from scheduler.core.clock import Clock
+from scheduler.core.errors import DatabaseUnreachable, SchemaMismatch
+from scheduler.core.events import Bus
+from scheduler.store.engine import Contact, ContactLost, Session, Watchdog, connect_once, masked, one_line
+
+NO_SCHEMA = (
+    "this database has no Soloist schema of this version: start `soloist serve`, or run `soloist migrate`, "
+    "and check that SOLOIST_DATABASE_URL names the right database"
+)
+
+
+@contextmanager
+def visit(database_url: str, room: str) -> Iterator[Connection]:
+    """An autocommit SQLAlchemy connection for one command. `room`: what pg_stat_activity shows.
+
+    Raises DatabaseUnreachable and SchemaMismatch, also for what goes wrong inside the block.
+    """
+    engine = create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: connect_once(database_url, room),
+        poolclass=NullPool,
+        isolation_level="AUTOCOMMIT",
+    )
+    with _in_words(database_url), engine.connect() as connection:
+        yield connection
+
+
+@contextmanager
+def visit_session(database_url: str, room: str, clock: Clock) -> Iterator[Session]:
+    """An engine session for one command, to run the protocol's statements with. Raises as `visit` does."""
+    session = Session(database_url, room, Watchdog(clock), Contact(Bus(), room, clock))
+    with _in_words(database_url):
+        try:
+            yield session
+        finally:
+            session.close()
+
+
+@contextmanager
+def _in_words(database_url: str) -> Iterator[None]:
+    try:
+        yield
+    except ContactLost as error:
+        raise _lost(database_url, error) from None
+    except (psycopg.Error, DBAPIError) as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        match cause:
+            case (
+                psycopg.errors.UndefinedTable() | psycopg.errors.UndefinedColumn() | psycopg.errors.InvalidSchemaName()
+            ):
+                raise SchemaMismatch(NO_SCHEMA) from None
+            case psycopg.errors.InsufficientPrivilege():
+                raise DatabaseUnreachable(f"the database role lacks a right: {one_line(cause)}") from None
+            case psycopg.OperationalError():
+                raise _lost(database_url, cause) from None
+        raise
+
+
+def _lost(database_url: str, error: BaseException) -> DatabaseUnreachable:
+    return DatabaseUnreachable(f"PostgreSQL at {masked(database_url)} did not answer: {one_line(error)}")

@@ -1,0 +1,201 @@
+"""An event of each kind, and what a person reads of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from scheduler.core import events as ev
+from scheduler.core.model import Outcome, SkipReason, Status, Trigger
+
+TICK = datetime(2026, 11, 29, 3, tzinfo=UTC)
+RUN_ID = UUID("01920000-0000-7000-8000-000000000001")
+RUN: dict[str, Any] = {
+    "replica": "replica-1",
+    "job": "daily-registry",
+    "run_key": "2026-11-29",
+    "run_id": RUN_ID,
+    "scheduled_at": TICK,
+    "trace_id": RUN_ID.hex,
+}
+
+
+def ended(status: Status, outcome: Outcome = Outcome.FAILED, **more: Any) -> ev.AttemptEnded:
+    """An attempt's end, 0.61 s after its start."""
+    return ev.AttemptEnded(**{**RUN, "duration": 0.61, "outcome": outcome, "status": status, **more})
+
+
+def taken_over(status: Status, **more: Any) -> ev.RunTakenOver:
+    return ev.RunTakenOver(**{**RUN, "owner": "replica-3", "status": status, **more})
+
+
+def lost_tick(**more: Any) -> ev.TickLost:
+    return ev.TickLost(**{**RUN, "winner": "replica-2", "status": Status.RUNNING, **more})
+
+
+BOOM = {"error_class": "ValueError", "error_text": "line 1\nline 2"}
+RESULT = {"file": "registry-2026-11-28.csv", "payments": 2, "totals": {"GBP": {"count": 2, "amount": "12.00"}}}
+R = {"replica": "replica-1"}
+
+SAMPLES: list[tuple[ev.Event, str, str]] = [
+    (
+        ev.ReplicaStarted(**R, version="0.1.0", jobs=3, seats=16, database="u:***@db/app"),
+        "info",
+        "started: soloist 0.1.0, 3 jobs, 16 seats, database u:***@db/app",
+    ),
+    (ev.ReplicaDraining(**R, running=0, within=25.0), "info", "stopping: nothing is running here"),
+    (ev.ReplicaDraining(**R, running=1, within=25.0), "info", "stopping: 1 run has 25 s to end"),
+    (ev.ReplicaDraining(**R, running=2, within=180.0), "info", "stopping: 2 runs have 3 min to end"),
+    (ev.ReplicaStopped(**R, handed_back=0), "info", "stopped"),
+    (ev.ReplicaStopped(**R, handed_back=2), "info", "stopped; 2 runs handed back, to go on elsewhere"),
+    (
+        ev.JobPlanned(**R, job="daily-registry", next_tick=TICK),
+        "info",
+        "never ran; next tick 2026-11-29T03:00:00Z",
+    ),
+    (ev.JobPlanned(**R, job="once", next_tick=None), "info", "never ran; it has no schedule"),
+    (
+        ev.JobPlanned(
+            **R,
+            job="daily-registry",
+            next_tick=TICK.replace(day=30),
+            last_run_key="2026-11-29",
+            last_status=Status.SUCCEEDED,
+            last_replica="replica-2",
+            last_finished_at=TICK.replace(second=4, microsecond=5),
+        ),
+        "info",
+        "already done: 2026-11-29 succeeded by replica-2 at 2026-11-29T03:00:04Z; next tick 2026-11-30T03:00:00Z",
+    ),
+    (
+        ev.JobPlanned(
+            **R, job="daily-registry", next_tick=TICK, last_run_key="2026-11-28", last_status=Status.TIMED_OUT
+        ),
+        "info",
+        "last run: 2026-11-28 timed out; next tick 2026-11-29T03:00:00Z",
+    ),
+    (ev.PlanChanged(**R, added=("a", "b"), removed=("c",)), "info", "jobs added a, b; removed c"),
+    (ev.TickWon(**RUN, status=Status.RUNNING, trigger=Trigger.SCHEDULE), "info", "won 2026-11-29: it runs here"),
+    (
+        ev.TickWon(**RUN, status=Status.QUEUED, trigger=Trigger.CATCH_UP),
+        "info",
+        "won 2026-11-29 (a late tick): queued until a replica has a free seat",
+    ),
+    (
+        ev.TickWon(**RUN, status=Status.WAITING, trigger=Trigger.SCHEDULE),
+        "info",
+        "won 2026-11-29: it waits until the job's active run has ended",
+    ),
+    (lost_tick(), "info", "2026-11-29: another replica has it: replica-2"),
+    (lost_tick(winner=None, status=None), "info", "2026-11-29: another replica has it"),
+    (lost_tick(status=Status.SUCCEEDED), "info", "already done: 2026-11-29 succeeded by replica-2"),
+    (
+        lost_tick(status=Status.SUCCEEDED, winner="replica-1"),
+        "info",
+        "already done: 2026-11-29 succeeded by this replica",
+    ),
+    (lost_tick(status=Status.LOST), "info", "2026-11-29 has its row already: lost (claimed by replica-2)"),
+    (
+        ev.TickSkipped(**RUN, reason=SkipReason.OVERLAP),
+        "info",
+        "skipped 2026-11-29: an earlier run of this job is still active",
+    ),
+    (
+        ev.TickSkipped(**RUN, reason=SkipReason.MISSED, missed=41),
+        "info",
+        "skipped 41 ticks, the last of them 2026-11-29: no replica was there in time",
+    ),
+    (ev.AttemptStarted(**RUN, start_delay=0.0123), "info", "started 2026-11-29 (attempt 1, 0.0123 s after its tick)"),
+    (ev.AttemptStarted(**{**RUN, "attempt": 2}), "info", "started 2026-11-29 (attempt 2)"),
+    (
+        ended(Status.SUCCEEDED, Outcome.SUCCEEDED, result=RESULT),
+        "info",
+        "succeeded 2026-11-29 in 0.61 s: file=registry-2026-11-28.csv payments=2"
+        " totals.GBP.count=2 totals.GBP.amount=12.00",
+    ),
+    (ended(Status.SUCCEEDED, Outcome.SUCCEEDED), "info", "succeeded 2026-11-29 in 0.61 s"),
+    (
+        ended(Status.QUEUED, ready_in=60.0, **BOOM),
+        "warning",
+        r"warning: failed 2026-11-29 (attempt 1) after 0.61 s, next try in 60 s: ValueError: line 1\nline 2",
+    ),
+    (
+        ended(Status.QUEUED, Outcome.CRASHED, ready_in=0.0, error_text="killed by signal 9"),
+        "warning",
+        "warning: crashed 2026-11-29 (attempt 1) after 0.61 s, next try at once: killed by signal 9",
+    ),
+    (
+        ended(Status.QUEUED, Outcome.HANDED_BACK),
+        "info",
+        "handed back 2026-11-29 after 0.61 s: it goes on elsewhere",
+    ),
+    (
+        ended(Status.FAILED, **BOOM),
+        "error",
+        r"error: failed 2026-11-29 (attempt 1) after 0.61 s, no further try: ValueError: line 1\nline 2",
+    ),
+    (
+        ended(Status.TIMED_OUT, Outcome.TIMED_OUT, error_text="ran longer than 1 h"),
+        "error",
+        "error: timed out 2026-11-29 (attempt 1) after 0.61 s, no further try: ran longer than 1 h",
+    ),
+    (
+        ended(Status.LOST, Outcome.CRASHED),
+        "error",
+        "error: crashed 2026-11-29 (attempt 1) after 0.61 s, its outcome is unknown and a person has to decide",
+    ),
+    (ended(Status.CANCELLED, Outcome.CANCELLED), "info", "cancelled 2026-11-29 after 0.61 s"),
+    (
+        ended(Status.SKIPPED, Outcome.SKIPPED, error_text="bank holiday"),
+        "info",
+        "skipped 2026-11-29 after 0.61 s: bank holiday",
+    ),
+    (
+        taken_over(Status.QUEUED),
+        "warning",
+        "warning: took over 2026-11-29 (attempt 1): the lease of replica-3 is over, it runs again",
+    ),
+    (
+        taken_over(Status.LOST),
+        "error",
+        "error: lost 2026-11-29 (attempt 1): the lease of replica-3 is over,"
+        " its outcome is unknown and a person has to decide",
+    ),
+    (
+        taken_over(Status.FAILED, owner=None, error_text="crashed 3 times"),
+        "error",
+        "error: failed 2026-11-29 (attempt 1): the lease of its owner is over, no further try: crashed 3 times",
+    ),
+    (
+        ev.LeaseLostEvent(**RUN, reason="the run was taken over"),
+        "warning",
+        "warning: lost the lease of 2026-11-29 (attempt 1), its body is stopped: the run was taken over",
+    ),
+    (
+        ev.WriteFenced(**RUN, outcome=Outcome.SUCCEEDED),
+        "warning",
+        "warning: 2026-11-29 (attempt 1) succeeded, but had been taken over: this outcome is discarded",
+    ),
+    (
+        ev.OutcomeUnwritten(**RUN, outcome=Outcome.TIMED_OUT),
+        "error",
+        "error: 2026-11-29 (attempt 1) timed out, but the database stayed away:"
+        " that is not written, and the run ends as its lease does",
+    ),
+    (
+        ev.DatabaseLost(**R, room="keeper", error="connection refused"),
+        "error",
+        "error: lost the database (keeper), trying again: connection refused",
+    ),
+    (
+        ev.DatabaseRegained(**R, room="keeper", after=3.25, tries=4),
+        "info",
+        "the database is back after 3.25 s and 4 tries",
+    ),
+    (
+        ev.EngineFailed(**R, room="ticker", error="ValueError: x"),
+        "critical",
+        "critical: the engine's ticker died, so this replica stops: ValueError: x",
+    ),
+]
