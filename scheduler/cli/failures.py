@@ -24,7 +24,7 @@ def run() -> int:
         app(prog_name="soloist")
         return 0
     except SystemExit as end:
-        return _flushed(end.code if isinstance(end.code, int) else 0 if end.code is None else 1)
+        return _ended(end)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -58,15 +58,18 @@ def say(message: str) -> None:
         print(f"soloist: {message}", file=sys.stderr, flush=True)
 
 
-def _flushed(code: int) -> int:
+def _ended(end: SystemExit) -> int:
+    if isinstance(end.__context__, BrokenPipeError):  # typer makes exit code 1 of it, which is a failed job's
+        return _reader_gone()
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         return _reader_gone()
-    return code
+    return end.code if isinstance(end.code, int) else int(end.code is not None)
 
 
 def _reader_gone() -> int:
     """`soloist … | head`: what is still buffered goes nowhere, or the interpreter would complain at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    assert sys.__stdout__ is not None
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
     return BROKEN_PIPE

@@ -85,9 +85,10 @@ class _Fleet:
 
     def _note(self, name: str, pid: int, code: int) -> None:
         """Keep the first bad code, and tell of a replica that ended by itself."""
-        self._first_code = self._first_code or (128 - code if code < 0 else code)
-        if self._asks and code == 0:
+        # a signal of ours may come before a replica listens to it, or in its very last moment
+        if self._asks and code in (0, -signal.SIGTERM):
             return
+        self._first_code = self._first_code or (128 - code if code < 0 else code)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         left = len(self._running)
         others = f"; {left} other{' goes' if left == 1 else 's go'} on" if left and not self._asks else ""

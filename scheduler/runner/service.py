@@ -26,9 +26,9 @@ from scheduler.runner.seats import Seats
 from scheduler.runner.settler import Settler
 from scheduler.runner.sweeper import Sweeper
 from scheduler.runner.ticker import Ticker
+from scheduler.store import claims, replicas, runs
 from scheduler.store import jobs as store_jobs
-from scheduler.store import replicas
-from scheduler.store.engine import ContactLost, Session
+from scheduler.store.engine import ContactLost, Refused, Session
 from scheduler.store.jobs import Applied
 from scheduler.store.replicas import Pulse
 from scheduler.store.wakeup import Wakeup
@@ -111,11 +111,18 @@ class Service:
             )
         )
         self._say_plan()
+        self._warm()
         self._keeps.start()
         if facts.takes_work:
             self._sweeps.start()
             self._ticks.start()
             self._alarm.start()
+
+    def _warm(self) -> None:
+        """Have the statements of the first tick planned before it comes."""
+        owner, sessions = self._parts.room.owner, self._parts.sessions
+        claims.claim(sessions["ticker"], owner, ())
+        runs.settle(sessions["settler"], owner, ())
 
     def _seat_freed(self) -> None:
         """Fill it, if there may be something to fill it with."""
@@ -208,7 +215,7 @@ class Service:
         self._keeps.stop()
         for kind in parts.kinds:
             kind.close()
-        with suppress(ContactLost):
+        with suppress(ContactLost, Refused):  # the exit code is for what ended the replica, not for this
             replicas.leave(parts.sessions["keeper"], room.owner.id)
         for session in parts.sessions.values():
             session.close()

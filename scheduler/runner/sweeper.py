@@ -20,7 +20,7 @@ from scheduler.runner.plan import PlanInForce
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Held, Seats
 from scheduler.store import claims, runs
-from scheduler.store.engine import ContactLost, Session
+from scheduler.store.engine import ContactLost, Refused, Session
 from scheduler.store.runs import Look, Settlement
 
 NEVER_BEGUN = Ending(Outcome.HANDED_BACK, error_text="the answer to the claim was lost", started=False)
@@ -84,7 +84,7 @@ class Sweeper:
             self._take_over(abandoned)
         if seen.stale:
             self._end_stale()
-        promoted = runs.promote(self._session, None) if seen.in_vain else 0
+        promoted = self._promote() if seen.in_vain else 0
         if seen.ready or abandoned or promoted:
             self._dequeue()
 
@@ -121,6 +121,13 @@ class Sweeper:
                     error_text=taken.error,
                 )
             )
+
+    def _promote(self) -> int:
+        """Queue runs that wait for nothing; returns how many."""
+        try:
+            return runs.promote(self._session, None)
+        except Refused:
+            return 0  # another run became active just now: the next look tries again
 
     def _end_stale(self) -> None:
         for run_id, job, key, at in runs.end_stale(self._session):

@@ -147,6 +147,11 @@ class _Home:
         if self._answers():
             return
         if not self._lives():
+            # the processes of a server that was killed end by themselves, and must have before another one starts
+            if not _soon(lambda: not self._processes()):
+                raise DatabaseUnreachable(
+                    f"processes of a PostgreSQL that was killed still work in {self._data}: end them"
+                )
             # left by a crash; its number may be another process's by now (in a container it often is)
             (self._data / "postmaster.pid").unlink(missing_ok=True)
             if not (self._data / "PG_VERSION").exists():
@@ -192,12 +197,21 @@ class _Home:
         return True
 
     def _lives(self) -> bool:
-        """Whether the process that postmaster.pid names is this folder's server: a server works in its data folder."""
+        """Whether the process that postmaster.pid names is this folder's server."""
         try:
-            pid = int((self._data / "postmaster.pid").read_text(encoding="ascii").split(maxsplit=1)[0])
-            return os.readlink(f"/proc/{pid}/cwd") == str(self._data.resolve())
+            pid = (self._data / "postmaster.pid").read_text(encoding="ascii").split(maxsplit=1)[0]
         except (OSError, ValueError, IndexError):
             return False
+        return pid in self._processes()
+
+    def _processes(self) -> set[str]:
+        """The numbers of this folder's PostgreSQL processes: they work in their data folder."""
+        data, found = str(self._data.resolve()), set()
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # it ended, or is none of ours
+                if os.readlink(process / "cwd") == data and (process / "comm").read_text() == "postgres\n":
+                    found.add(process.name)
+        return found
 
     def _run(self, command: str, *arguments: str) -> None:
         """Run one of PostgreSQL's tools, in a session of its own: Ctrl-C is for us, the server is stopped in order."""
