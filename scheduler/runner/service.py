@@ -187,15 +187,14 @@ class Service:
     def _tick(self) -> float:
         """One pass of the ticker, and the alarm for the next."""
         again = self._parts.ticker.tick()
-        at = self._parts.ticker.next_tick()
-        clock = self._parts.room.clock
+        at, clock = self._parts.ticker.next_tick(), self._parts.room.clock
+        self._alarm.set(None if at is None else clock.alarm_time(at))
+        waits = [LONGEST_WAIT]
         if again is not None:
-            return again
-        if at is None:
-            self._alarm.set(None)
-            return LONGEST_WAIT
-        self._alarm.set(clock.alarm_time(at))
-        return min(LONGEST_WAIT, max(0.0, (at - clock.now()).total_seconds()) + 0.001)
+            waits.append(again)
+        if at is not None:  # should the alarm be late, this is not
+            waits.append(max(0.0, (at - clock.now()).total_seconds()) + 0.001)
+        return min(waits)
 
     def _fail(self) -> None:
         self._failed.set()

@@ -10,19 +10,25 @@ from scheduler.core.model import Outcome, Status
 from scheduler.core.policy import Decision, reconnect_wait
 from scheduler.store import runs
 from scheduler.store.claims import Owner
-from scheduler.store.engine import ContactLost, Refused, Session, one_line
+from scheduler.store.engine import Blocked, ContactLost, Refused, Session, one_line
 from scheduler.store.runs import Settlement
+
+BLOCKED_WAIT = 0.2  # seconds before a locked row is tried again
 
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """One settlement on its way. `status`: what the run is now; None: fenced, or given up."""
+    """One settlement on its way. `status`: what the run is now; None: fenced.
+
+    `unwritten`: given up. `blocked`: somebody has the row locked; it is to be tried again.
+    """
 
     settlement: Settlement
     done: threading.Event = field(default_factory=threading.Event)
     status: Status | None = None
     leads: bool = False
     unwritten: bool = False
+    blocked: bool = False
 
 
 class Unwritten(Exception):
@@ -42,8 +48,17 @@ class Settler:
     def settle(self, settlement: Settlement) -> Status | None:
         """Write one end; returns the run's status now, None when it was fenced. Raises Unwritten.
 
-        Waits out an outage of the database, until `give_up`.
+        Waits out an outage of the database and locks on the run's row, until `give_up`.
         """
+        while True:
+            mine = self._join(settlement)
+            if mine.unwritten or (mine.blocked and self._give_up.wait(BLOCKED_WAIT)):
+                raise Unwritten
+            if not mine.blocked:
+                return mine.status
+
+    def _join(self, settlement: Settlement) -> _Waiting:
+        """Have it written with the next batch, as its leader or by another."""
         mine = _Waiting(settlement)
         with self._lock:
             self._gathered.append(mine)
@@ -53,9 +68,7 @@ class Settler:
             mine.done.wait()
         if mine.leads:
             self._lead()
-        if mine.unwritten:
-            raise Unwritten
-        return mine.status
+        return mine
 
     def give_up(self) -> None:
         """Wait no longer for a database that does not answer."""
@@ -103,6 +116,8 @@ class Settler:
             for waiting in batch:
                 try:
                     self._write_together([waiting])
+                except Blocked:
+                    waiting.blocked = True  # back to its own thread: it holds up no other
                 except Refused as error:
                     waiting.settlement = _refused(waiting.settlement, error)
                     self._write_together([waiting])

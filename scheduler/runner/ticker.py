@@ -22,13 +22,17 @@ from scheduler.runner.room import Room
 from scheduler.runner.seats import Held, Seats
 from scheduler.store import claims
 from scheduler.store.claims import ClaimAnswer, Lost, Owner, Want
-from scheduler.store.engine import ContactLost, Session
+from scheduler.store.engine import Blocked, ContactLost, Session
 
 CHUNK = 250
 AFRESH = 0.1  # seconds within which a job that was not moved is looked at again
 EARLY = 0.001  # added to a wait for the database's clock, which is known to about that
 
+BLOCKED = 1.0  # seconds before a job that an open transaction blocks is tried again
+
 Births = tuple[tuple[UUID, Birth], ...]
+Decided = dict[int, tuple[Planned, Births]]
+"""Job id -> the job and how its due ticks are to come into the world."""
 
 
 class Ticker:
@@ -40,15 +44,17 @@ class Ticker:
     def __init__(self, session: Session, room: Room, plan: PlanInForce, seats: Seats) -> None:
         self._session, self._plan, self._seats = session, plan, seats
         self._owner, self._clock, self._bus = room.owner, room.clock, room.bus
-        self._heap: list[tuple[datetime, int]] = []
+        self._heap: list[tuple[datetime, int]] = []  # ticks to come
+        self._overdue: list[Planned] = []  # came, and not yet accounted for: contested, blocked, or too early
         self._version = -1
         self._contested: set[int] = set()
+        self._blocked: dict[int, float] = {}
         self.rank, self.live = 0, 1
         self.unclear: Callable[[], None] = lambda: None
         self.overflowed: Callable[[], None] = lambda: None
 
     def next_tick(self) -> datetime | None:
-        """When there is something to do next."""
+        """The next tick that is still to come."""
         self._follow_plan()
         return self._heap[0][0] if self._heap else None
 
@@ -58,38 +64,62 @@ class Ticker:
         Raises ContactLost; nothing is forgotten by it.
         """
         self._follow_plan()
-        due = self._pop_due(self._clock.now())
+        now = self._clock.now()
+        due = self._pop_due(now)
+        again = None
         try:
-            return self._tick(due) if due else None
+            again = self._tick(due, now) if due else None
         finally:
+            self._overdue = [job for job in due if job.next is not None and job.next <= now]
             for job in due:
-                if job.next is not None:
+                if job.next is not None and job.next > now:
                     heapq.heappush(self._heap, (job.next, job.id))
+        return AFRESH if again is None and self._overdue else again
 
     def _follow_plan(self) -> None:
         if self._version != self._plan.version:
             self._version = self._plan.version
             self._heap = [(job.next, id_) for id_, job in self._plan.jobs().items() if job.next is not None]
             heapq.heapify(self._heap)
+            self._overdue.clear()
             self._contested.clear()
 
     def _pop_due(self, now: datetime) -> list[Planned]:
-        jobs, due = self._plan.jobs(), []
+        jobs, due = self._plan.jobs(), self._overdue
         while self._heap and self._heap[0][0] <= now:
             _, id_ = heapq.heappop(self._heap)
             due.append(jobs[id_])
         return sorted(due, key=lambda job: job.id)
 
-    def _tick(self, due: list[Planned]) -> float | None:
-        now = self._clock.now()
+    def _tick(self, due: list[Planned], now: datetime) -> float | None:
         contested = [job for job in due if job.id in self._contested]
         if contested:  # most likely somebody has claimed them by now: a look is cheaper than another try
             self._look({job.id: (job, self._decide(job, now)) for job in contested})
-        left: dict[int, tuple[Planned, Births]] = {}
+        left: Decided = {}
         for chunk in self._chunks([job for job in due if job.next is not None and job.next <= now]):
-            left.update(self._claim(chunk, now))
+            left.update(self._claim_apart(chunk, now))
         self._contested = set(left)
         return self._look(left) if left else None
+
+    def _claim_apart(self, chunk: list[Planned], now: datetime) -> Decided:
+        """Claim a chunk; where somebody's open transaction is in the way of one job, that job alone waits.
+
+        A job that was blocked is claimed by itself until it goes through, and not before its time has come again.
+        """
+        clear = [job for job in chunk if job.id not in self._blocked]
+        apart = [job for job in chunk if job.id in self._blocked and self._clock.boottime() >= self._blocked[job.id]]
+        left: Decided = {}
+        try:
+            left.update(self._claim(clear, now) if clear else {})
+        except Blocked:
+            apart = clear + apart
+        for job in apart:
+            try:
+                left.update(self._claim([job], now))
+                self._blocked.pop(job.id, None)
+            except Blocked:
+                self._blocked[job.id] = self._clock.boottime() + BLOCKED
+        return left
 
     def _chunks(self, due: list[Planned]) -> Iterator[list[Planned]]:
         size = max(25, min(CHUNK, -(-len(due) // (2 * self.live))))
@@ -100,7 +130,7 @@ class Ticker:
     def _decide(self, job: Planned, now: datetime) -> Births:
         return tuple((new_id(), birth) for birth in decide_tick(job.spec, job.watermark, now))
 
-    def _claim(self, chunk: list[Planned], now: datetime) -> dict[int, tuple[Planned, Births]]:
+    def _claim(self, chunk: list[Planned], now: datetime) -> Decided:
         """Claim one chunk; returns the jobs whose ticks are not all accounted for by it."""
         decided = {job.id: (job, births) for job in chunk if (births := self._decide(job, now))}
         wanted = sum(birth.status is Status.RUNNING for _, births in decided.values() for _, birth in births)
@@ -119,7 +149,7 @@ class Ticker:
                 self._seats.give_back(granted - begun)
         return self._account(answer, decided)
 
-    def _begin(self, answer: ClaimAnswer, decided: dict[int, tuple[Planned, Births]], trust: float) -> int:
+    def _begin(self, answer: ClaimAnswer, decided: Decided, trust: float) -> int:
         """Seat what was born running, before anything else is done."""
         begun = 0
         for made in answer.made:
@@ -131,9 +161,7 @@ class Ticker:
                 begun += 1
         return begun
 
-    def _account(
-        self, answer: ClaimAnswer, decided: dict[int, tuple[Planned, Births]]
-    ) -> dict[int, tuple[Planned, Births]]:
+    def _account(self, answer: ClaimAnswer, decided: Decided) -> Decided:
         made = {row.id: row for row in answer.made}
         left = {}
         for job_id, (job, births) in decided.items():
@@ -149,7 +177,7 @@ class Ticker:
                 left[job_id] = (job, births)
         return left
 
-    def _look(self, left: dict[int, tuple[Planned, Births]]) -> float | None:
+    def _look(self, left: Decided) -> float | None:
         """See what became of ticks that were not won; returns when those still open are to be tried again."""
         asked = [(job_id, birth.run_key) for job_id, (_, births) in left.items() for _, birth in births]
         if not asked:
@@ -195,9 +223,9 @@ def _want(job: Planned, births: Births) -> Want:
     return Want(job.id, job.spec, job.spec_hash, job.watermark, births)
 
 
-def _queue_beyond(decided: dict[int, tuple[Planned, Births]], granted: int) -> dict[int, tuple[Planned, Births]]:
+def _queue_beyond(decided: Decided, granted: int) -> Decided:
     """What has no seat here is born queued, for whoever has one."""
-    out: dict[int, tuple[Planned, Births]] = {}
+    out: Decided = {}
     for job_id, (job, births) in decided.items():
         fitted = []
         for id_, birth in births:

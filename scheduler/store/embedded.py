@@ -152,8 +152,9 @@ class _Home:
                 raise DatabaseUnreachable(
                     f"processes of a PostgreSQL that was killed still work in {self._data}: end them"
                 )
-            # left by a crash; its number may be another process's by now (in a container it often is)
-            (self._data / "postmaster.pid").unlink(missing_ok=True)
+            # left by a crash; their number may be another process's by now (in a container it often is), or a zombie's
+            for stale in ("postmaster.pid", f"{_SOCKET}.lock"):
+                (self._data / stale).unlink(missing_ok=True)
             if not (self._data / "PG_VERSION").exists():
                 self._make()
             self._run("pg_ctl", "start", "-D", str(self._data), "-w", "-t", "60", "-l", str(self.path / "pg.log"))

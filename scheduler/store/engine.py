@@ -26,6 +26,7 @@ from scheduler.store.sql import load
 
 CALL_DEADLINE = 10.0  # seconds a protocol statement may take before its socket is shut down
 CONNECT_DEADLINE = 5.0
+LOCK_WAIT = 0.2  # seconds: an application's open transaction must not hold up what shares a statement with its row
 OPTIONS = " ".join(
     (
         # psycopg's and SQLAlchemy's isolation switches do not pin it; the connection's options do
@@ -51,6 +52,10 @@ class Refused(SoloistError):
     """The database answered, and would not do it: what was sent is wrong, or a right or a table is missing."""
 
     exit_code = 8
+
+
+class Blocked(Refused):
+    """Somebody holds a lock that this statement needs, and did not let go within LOCK_WAIT: nothing was done."""
 
 
 class Watchdog:
@@ -189,7 +194,8 @@ class Session:
             if isinstance(error, psycopg.errors.SerializationFailure | psycopg.errors.DeadlockDetected):
                 raise
             if not _is_loss(error, connection):
-                raise Refused(one_line(error)) from error
+                kind = Blocked if isinstance(error, psycopg.errors.LockNotAvailable) else Refused
+                raise kind(one_line(error)) from error
             self._drop(error)
             raise ContactLost(one_line(error)) from error
         finally:
@@ -201,13 +207,22 @@ class Session:
         if self._connection is None:
             try:
                 self._connection = connect(self._url, self._room)
-                if self._greeting:
-                    self._connection.execute(self._greeting)
+                self._begin(self._connection)
             except psycopg.Error as error:
                 self._drop(error)
                 raise ContactLost(one_line(error)) from error
             self.epoch += 1
         return self._connection
+
+    def _begin(self, connection: psycopg.Connection[Any]) -> None:
+        """What each new connection begins with; under a deadline too: a proxy may stall here as well."""
+        number = self._watchdog.begin(connection, CONNECT_DEADLINE)
+        try:
+            connection.execute(f"SET lock_timeout = '{int(LOCK_WAIT * 1000)}ms'")
+            if self._greeting:
+                connection.execute(self._greeting)
+        finally:
+            self._watchdog.end(number)
 
     def _drop(self, error: psycopg.Error) -> None:
         if self._connection is not None:
