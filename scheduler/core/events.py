@@ -44,10 +44,14 @@ class ReplicaStopped(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlanned(Event):
-    """A job of the plan at start: when it ticks next, and how its last run stands (all None: never ran)."""
+    """A job of the plan at start: when it ticks next, and how its last run stands (all None: never ran).
+
+    `due`: that tick has come already and will be claimed now.
+    """
 
     job: str
     next_tick: datetime | None
+    due: bool = False
     last_run_key: str | None = None
     last_status: Status | None = None
     last_replica: str | None = None

@@ -76,7 +76,12 @@ def _replica_stopped(event: ReplicaStopped) -> Said:
 
 @say.register
 def _job_planned(event: JobPlanned) -> Said:
-    following = "it has no schedule" if event.next_tick is None else f"next tick {instant(event.next_tick)}"
+    if event.next_tick is None:
+        following = "it has no schedule"
+    elif event.due:
+        following = f"the tick {instant(event.next_tick)} is due now"
+    else:
+        following = f"next tick {instant(event.next_tick)}"
     return Said(logging.INFO, f"{_last_run(event)}; {following}")
 
 
@@ -86,6 +91,8 @@ def _last_run(event: JobPlanned) -> str:
     what = f"{event.last_run_key} {_words(event.last_status)}"
     what += f" by {event.last_replica}" if event.last_replica else ""
     what += f" at {instant(event.last_finished_at.replace(microsecond=0))}" if event.last_finished_at else ""
+    if event.last_status is Status.RUNNING:
+        return f"another replica has it: {what}"
     return f"already done: {what}" if event.last_status is Status.SUCCEEDED else f"last run: {what}"
 
 

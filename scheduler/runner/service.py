@@ -168,7 +168,7 @@ class Service:
             )
 
     def _say_plan(self) -> None:
-        planned = self._parts.plan.jobs()
+        planned, now = self._parts.plan.jobs(), self._parts.room.clock.now()
         last = {run.job: run for run in store_jobs.last_runs(self._parts.sessions["keeper"], list(planned))}
         for job in sorted(planned.values(), key=lambda job: job.spec.name):
             run = last.get(job.spec.name)
@@ -177,6 +177,7 @@ class Service:
                     replica=self._parts.room.owner.name,
                     job=job.spec.name,
                     next_tick=job.next,
+                    due=job.next is not None and job.next <= now,
                     last_run_key=run.run_key if run else None,
                     last_status=run.status if run else None,
                     last_replica=run.replica if run else None,

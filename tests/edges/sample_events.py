@@ -56,6 +56,11 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
     ),
     (ev.JobPlanned(**R, job="once", next_tick=None), "info", "never ran; it has no schedule"),
     (
+        ev.JobPlanned(**R, job="daily-registry", next_tick=TICK, due=True),
+        "info",
+        "never ran; the tick 2026-11-29T03:00:00Z is due now",
+    ),
+    (
         ev.JobPlanned(
             **R,
             job="daily-registry",
@@ -74,6 +79,18 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
         ),
         "info",
         "last run: 2026-11-28 timed out; next tick 2026-11-29T03:00:00Z",
+    ),
+    (
+        ev.JobPlanned(
+            **R,
+            job="daily-registry",
+            next_tick=TICK.replace(day=30),
+            last_run_key="2026-11-29",
+            last_status=Status.RUNNING,
+            last_replica="replica-2",
+        ),
+        "info",
+        "another replica has it: 2026-11-29 running by replica-2; next tick 2026-11-30T03:00:00Z",
     ),
     (ev.PlanChanged(**R, added=("a", "b"), removed=("c",)), "info", "jobs added a, b; removed c"),
     (ev.TickWon(**RUN, status=Status.RUNNING, trigger=Trigger.SCHEDULE), "info", "won 2026-11-29: it runs here"),
