@@ -1,0 +1,59 @@
+# Needs make and Python 3.11 or newer; everything else comes into .venv, at the versions of requirements.lock.
+#
+#   make run     three replicas on an embedded PostgreSQL (or on SOLOIST_DATABASE_URL); Ctrl-C stops them
+#   make test    what every change runs          make full   all of it, also what takes long
+#   make lint    ruff, mypy, import-linter       make lock   choose the versions anew
+#   make clean   remove .venv and caches; .soloist, the data, stays
+
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: run test full lint lock clean
+
+run: $(INSTALLED)
+	@exec $(BIN)/python -c "$$IN_FRONT" $(BIN)/soloist serve --replicas 3
+
+test: $(INSTALLED)
+	$(BIN)/pytest -m "not full"
+
+full: $(INSTALLED)
+	$(BIN)/pytest
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+lock: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile pyproject.toml --extra embedded --group dev --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-annotate --upgrade --custom-compile-command "make lock" \
+		--quiet --output-file requirements.lock
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): requirements.lock pyproject.toml
+	@for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+		if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$python; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then echo "make: Soloist needs Python 3.11 or newer, and finds none on the PATH" >&2; exit 1; fi; \
+	$$found -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# make itself dies of a Ctrl-C, with an ugly status, even when what it runs stops in good order. So on a terminal the
+# server becomes the foreground group, and Ctrl-C is for it alone. Elsewhere this only runs the command.
+define IN_FRONT
+import os, signal, sys
+if os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp():
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    os.tcsetpgrp(0, os.getpgrp())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+endef
+export IN_FRONT
