@@ -2,16 +2,19 @@
 #
 #   make run     three replicas on an embedded PostgreSQL (or on SOLOIST_DATABASE_URL); Ctrl-C stops them
 #   make test    what every change runs          make full   all of it, also what takes long
-#   make lint    ruff, mypy, import-linter       make lock   choose the versions anew
+#   make check   lint and test                   make lint   ruff, mypy, import-linter
+#   make lock    choose the versions anew
 #   make clean   remove .venv and caches; .soloist, the data, stays
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run test full lint lock clean
+.PHONY: run check test full lint lock clean
 
 run: $(INSTALLED)
-	@exec $(BIN)/python -c "$$IN_FRONT" $(BIN)/soloist serve --replicas 3
+	@exec $(BIN)/python -c "$$IN_FRONT" $(BIN)/soloist serve --replicas 3 --seed jobs.sample:seed
+
+check: lint test
 
 test: $(INSTALLED)
 	$(BIN)/pytest -m "not full"

@@ -26,6 +26,10 @@ Drain = Annotated[
     float | None,
     typer.Option("--drain", parser=parse_seconds, help="How long a stop waits. Default: 25s.", metavar="DURATION"),
 ]
+Seed = Annotated[
+    str | None,
+    typer.Option("--seed", help="Call this first to make sample data; only on the embedded database.", metavar="CALL"),
+]
 
 
 def serve(
@@ -35,11 +39,13 @@ def serve(
     seats: Seats = None,
     lease: Lease = None,
     drain: Drain = None,
+    seed: Seed = None,
 ) -> None:
     """Tick and run the jobs of the jobs file until SIGTERM or Ctrl-C; a second one does not wait for running jobs."""
     from scheduler.cli.database import opened
     from scheduler.cli.fleet import run_fleet
     from scheduler.cli.plan import load_checked
+    from scheduler.cli.seed import seed as make_samples
     from scheduler.config.settings import load_settings
 
     alone = f"{socket.gethostname()}-{os.getpid()}"
@@ -53,6 +59,8 @@ def serve(
     )
     plan = load_checked(settings.jobs)
     with opened(settings, create=True, announce=True) as database:
+        if seed is not None:
+            make_samples(seed, plan.root, database)
         if replicas > 1:
             code = run_fleet(settings, database.url, replicas)
         else:
