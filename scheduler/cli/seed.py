@@ -12,7 +12,7 @@ from scheduler.core.errors import ConfigInvalid, Problem
 def seed(call: str, root: Path, database: Database) -> None:
     """Call the function that `call` names with a connection and today's date; it returns how many rows it made.
 
-    A real database is nobody's playground: there nothing is called. Raises ConfigInvalid when there is no such function.
+    A real database is nobody's playground: there nothing is called. Raises ConfigInvalid: no such function.
     """
     if not database.embedded:
         say("--seed is for the embedded database: nothing was seeded")

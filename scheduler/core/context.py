@@ -134,7 +134,7 @@ class RunContext:
 
     def progress(self, done: int, total: int | None = None, note: str | None = None) -> None:
         """Say how far the body is. Cheap: it is written with the next renewal, about once a second."""
-        self._port.progress(done, total, note)
+        self._port.progress(int(done), None if total is None else int(total), None if note is None else str(note))
 
     def save_checkpoint(self, state: Any) -> None:
         """Keep `state` (JSON-able, at most 64 KiB) for the next attempt. Raises LeaseLost."""

@@ -13,6 +13,7 @@ from uuid import UUID
 from scheduler.core.events import LeaseLostEvent
 from scheduler.core.policy import renew_interval, trust_window
 from scheduler.kinds import Stop
+from scheduler.pool.text import clean_json
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Held, Seats
 from scheduler.store import replicas, runs
@@ -86,7 +87,12 @@ class Keeper:
 def _progress(held: Held) -> str | None:
     execution = held.execution
     said = None if execution is None else execution.progress()
-    return None if said is None else json.dumps(asdict(said))
+    if said is None:
+        return None
+    try:  # one body's odd words must not cost the others their renewal
+        return json.dumps(clean_json(asdict(said)), allow_nan=False)
+    except (TypeError, ValueError):
+        return None
 
 
 def _about(held: Held, replica: str) -> dict[str, Any]:

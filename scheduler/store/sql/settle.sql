@@ -21,7 +21,7 @@ WITH ended AS MATERIALIZED (
     UPDATE soloist.run
     SET status = mine.status,
         skip_reason = ended.skip_reason,
-        retries_left = run.retries_left - ended.spent,
+        retries_left = GREATEST(run.retries_left - ended.spent, 0),
         crashes = run.crashes + ended.crashed,
         result = ended.result::jsonb,
         last_error = left(ended.error_text, 2000),
