@@ -74,6 +74,7 @@ class Service:
     def __init__(self, parts: Parts, facts: Facts) -> None:
         self._parts, self._facts = parts, facts
         self._stopping, self._hurry, self._failed = threading.Event(), threading.Event(), threading.Event()
+        self._outdated = threading.Event()
         self._in_force: int | None = None
         self._again: float | None = None
         room = parts.room
@@ -140,22 +141,25 @@ class Service:
             self._in_force = None
         else:
             self._parts.ticker.rank, self._parts.ticker.live = pulse.rank, pulse.live
-            if pulse.in_force == self._in_force:
+            # a newer file may have come and gone between two heartbeats: its changes are all that is left of it
+            if pulse.in_force == self._in_force and (pulse.newest or 0) <= pulse.in_force:
                 return
             self._in_force = pulse.in_force
-        if self._stopping.is_set():
-            return
         # another file came into force, or the newer one's last replica is gone: ours may have to be put in force again
+        self._outdated.set()
+        self._ticks.wake()
+
+    def _apply_again(self) -> None:
+        """In the ticker's thread: it may have to wait for locks, and the keeper's must never wait."""
+        self._outdated.clear()
         try:
             self._take_plan(self._parts.apply())
         except SoloistError:
             self._in_force = None  # the next heartbeat tries again
-            return
-        self._ticks.wake()
 
     def _take_plan(self, applied: Applied) -> None:
         self._in_force = applied.generation if applied.in_force else self._in_force
-        known = store_jobs.read_jobs(self._parts.sessions["keeper"])
+        known = store_jobs.read_jobs(self._parts.sessions["ticker"])
         self._parts.plan.swap(known, applied.generation)
         if applied.added or applied.changed or applied.removed:
             self._parts.room.bus.publish(
@@ -187,6 +191,8 @@ class Service:
 
     def _tick(self) -> float:
         """One pass of the ticker, and the alarm for the next."""
+        if self._outdated.is_set():
+            self._apply_again()
         again = self._parts.ticker.tick()
         at, clock = self._parts.ticker.next_tick(), self._parts.room.clock
         self._alarm.set(None if at is None else clock.alarm_time(at))

@@ -17,11 +17,12 @@ from uuid import UUID
 
 import psycopg
 
+from scheduler.core.errors import DatabaseUnreachable
 from scheduler.core.model import JobSpec, Status
 from scheduler.core.policy import decide_tick, first_watermark
 from scheduler.core.spec import spec_from_dict
 from scheduler.store.claims import Owner, Want, claim
-from scheduler.store.engine import Row, Session
+from scheduler.store.engine import Row, Session, one_line
 from scheduler.store.replicas import SILENCE, Registration
 from scheduler.store.sql import load
 
@@ -85,7 +86,17 @@ def apply(connection: psycopg.Connection[Any], plan: PlanFile, me: Registration,
     """Register the content and the replica, and put the plan in force unless a newer one is. One transaction.
 
     Before a spec changes, the ticks that the old one still owed are accounted for, up to the database's now.
+    Raises DatabaseUnreachable when the connection broke, or somebody kept a lock for too long: nothing was done.
     """
+    try:
+        return _apply(connection, plan, me, new_id)
+    except psycopg.OperationalError as error:
+        raise DatabaseUnreachable(f"the plan could not be put in force: {one_line(error)}") from error
+
+
+def _apply(
+    connection: psycopg.Connection[Any], plan: PlanFile, me: Registration, new_id: Callable[[], UUID]
+) -> Applied:
     with connection.transaction():
         # two contents seen first at one instant must not get one generation
         connection.execute("LOCK TABLE soloist.config IN EXCLUSIVE MODE")

@@ -38,11 +38,15 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """What a heartbeat learns. `rank`: this replica's place among the `live` ones, from 0."""
+    """What a heartbeat learns. `rank`: this replica's place among the `live` ones, from 0.
+
+    `newest`: the newest generation that has changed a job. Beyond `in_force`: its last replica is gone again.
+    """
 
     in_force: int
     rank: int
     live: int
+    newest: int | None
     database_now: datetime
 
 

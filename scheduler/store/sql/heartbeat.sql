@@ -10,5 +10,5 @@ WITH me AS (
     UNION ALL SELECT me.id, me.generation FROM me
 )
 SELECT (SELECT max(generation) FROM live), (SELECT count(*) FROM live WHERE live.id < %(me)s::uuid),
-       (SELECT count(*) FROM live), clock_timestamp()
+       (SELECT count(*) FROM live), (SELECT max(generation) FROM soloist.job), clock_timestamp()
 FROM me

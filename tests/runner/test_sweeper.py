@@ -1,0 +1,113 @@
+"""The sweeper: abandoned is what was seen to be over twice, three renewals apart, in one unbroken session."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+import pytest
+from replicas import eventually
+from scene import Scene, birth, spec
+
+from scheduler.core.events import RunTakenOver
+from scheduler.core.model import Overlap, Status
+from scheduler.core.policy import renew_interval
+from scheduler.runner.plan import PlanInForce
+from scheduler.runner.room import Room
+from scheduler.runner.seats import Held, Seats
+from scheduler.runner.sweeper import Sweeper
+from scheduler.store import claims
+from scheduler.store.engine import ContactLost
+
+JOB = spec("a", overlap=Overlap.ALLOW)
+Build = Callable[..., Sweeper]
+
+
+@pytest.fixture
+def build(facts: Scene) -> Build:
+    """A sweeper with this many seats; what it seats is in `attended`."""
+    facts.jobs(JOB)
+
+    def build(seats: int = 0, attend: Callable[[Held], None] = lambda _: None) -> Sweeper:
+        room = Room(facts.owner("sweeps", lease=1.0), facts.clock, facts.bus)
+        plan = PlanInForce([JOB])
+        plan.swap(tuple(facts.known().values()), 1)
+        return Sweeper(facts.session("sweeper"), room, plan, Seats(seats, attend))
+
+    return build
+
+
+def _apart(facts: Scene) -> None:
+    """Three renewals pass."""
+    since = facts.clock.boottime()
+    eventually(lambda: facts.clock.boottime() - since > 3 * renew_interval(1.0), "three renewals pass")
+
+
+def test_one_look_is_no_proof_and_two_at_once_are_none(facts: Scene, build: Build) -> None:
+    run = facts.running(facts.owner("dead"), JOB)
+    facts.expire(run)
+    sweeper = build()
+    for _ in range(5):
+        sweeper.step()
+    assert facts.row(run)["status"] == "running"
+    _apart(facts)
+    sweeper.step()
+    assert facts.row(run)["status"] == "queued"
+    (event,) = [event for event in facts.events if isinstance(event, RunTakenOver)]
+    assert (event.owner, event.status, event.run_id) == ("dead", Status.QUEUED, run)
+
+
+def test_a_lease_that_was_renewed_and_is_over_again_is_seen_afresh(facts: Scene, build: Build) -> None:
+    """A database clock that jumped expires every living lease at one blow; their owners renew between the looks."""
+    run = facts.running(facts.owner("alive"), JOB)
+    facts.expire(run)
+    sweeper = build()
+    sweeper.step()
+    _apart(facts)
+    facts.expire(run)  # another instant than the one that was seen
+    sweeper.step()
+    assert facts.row(run)["status"] == "running"
+
+
+def test_what_was_seen_in_another_session_counts_for_nothing(facts: Scene, build: Build) -> None:
+    """Over the loss of a session lies a restart or a failover: the owners could not renew either."""
+    run = facts.running(facts.owner("alive"), JOB)
+    facts.expire(run)
+    sweeper = build()
+    sweeper.step()
+    _apart(facts)
+    facts.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'soloist sweeper'")
+    with pytest.raises(ContactLost):
+        sweeper.step()
+    sweeper.step()
+    assert facts.row(run)["status"] == "running"
+    _apart(facts)
+    sweeper.step()
+    assert facts.row(run)["status"] == "queued"
+
+
+def test_a_claim_whose_answer_was_lost_is_handed_back_at_no_cost(facts: Scene, build: Build) -> None:
+    attended: list[Held] = []
+    sweeper = build(2, attended.append)
+    me = facts.sql("SELECT id FROM soloist.replica WHERE name = 'sweeps'")[0]["id"]
+    run = facts.running(claims.Owner(me, "sweeps", 60.0), JOB)
+    sweeper.step()
+    assert facts.row(run)["status"] == "running", "nobody has told it yet"
+    sweeper.answer_lost()
+    sweeper.step()
+    eventually(lambda: attended, "it is seated again")
+    row = facts.row(run)
+    assert (row["status"], row["attempt"], row["crashes"], row["claimed_by"]) == ("running", 2, 0, me)
+    assert [line["outcome"] for line in facts.attempts(run)] == ["handed_back"]
+
+
+def test_it_seats_no_more_than_there_are_seats(facts: Scene, build: Build) -> None:
+    owner = facts.owner()
+    births = [birth(n + 1, Status.QUEUED) for n in range(5)]
+    made = facts.claim(owner, facts.want(JOB, *births)).made
+    assert len(made) == 5
+    attended: list[uuid.UUID] = []
+    sweeper = build(2, lambda held: attended.append(held.claim.id))
+    sweeper.step()
+    assert len([row for row in facts.rows() if row["status"] == "running"]) == 2
+    eventually(lambda: len(attended) == 2, "both are attended")

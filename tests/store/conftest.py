@@ -1,0 +1,29 @@
+"""Fixtures of the store's tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from scene import Scene
+
+
+@pytest.fixture(scope="module")
+def stage_url(server: Any, template: str) -> Iterator[str]:
+    """A migrated database that the tests of one file share: a new one each would cost more than the tests."""
+    name = f"stage_store_{os.getpid()}"
+    server.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+    server.execute(f"ALTER DATABASE {name} SET TimeZone = 'America/Los_Angeles'")
+    server.execute(f"ALTER DATABASE {name} SET search_path = ''")
+    yield server.url_of(name)
+    server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def scene(stage_url: str) -> Iterator[Scene]:
+    """Empty tables at the start of each test."""
+    stage = Scene(stage_url)
+    yield stage
+    stage.close()

@@ -1,0 +1,72 @@
+"""The schema: made once, by however many at once; refused when it is newer or lacks what safety rests on."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from scheduler.core.errors import DatabaseUnreachable, SchemaMismatch
+from scheduler.store.migrate import NEEDED_INDEXES, migrate, revisions, script, verify
+
+
+def _execute(url: str, statement: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement)  # type: ignore[call-overload]
+
+
+def test_many_that_start_at_once_make_it_once(empty_database_url: str) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        applied = list(threads.map(migrate, [empty_database_url] * 4))
+    assert sorted(applied, key=len)[-1] == revisions()
+    with psycopg.connect(empty_database_url) as connection:
+        verify(connection)
+        assert connection.execute("SELECT count(*) FROM soloist.alembic_version").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone() == (0,)
+    assert migrate(empty_database_url) == ()
+
+
+def test_the_printed_script_makes_the_same_schema(empty_database_url: str, connection: psycopg.Connection) -> None:
+    _execute(empty_database_url, script())
+    assert migrate(empty_database_url) == ()
+    look = (
+        "SELECT table_name, column_name, data_type, is_nullable, column_default FROM information_schema.columns"
+        " WHERE table_schema = 'soloist' ORDER BY 1, 2"
+    )
+    with psycopg.connect(empty_database_url) as other:
+        assert other.execute(look).fetchall() == connection.execute(look).fetchall()
+
+
+@pytest.mark.parametrize("index", sorted(NEEDED_INDEXES))
+def test_a_missing_index_is_named_and_the_start_refused(database_url: str, index: str) -> None:
+    if index.endswith("_pkey") or index == "run_once":
+        table = index.partition("_")[0]
+        _execute(database_url, f"ALTER TABLE soloist.{table} DROP CONSTRAINT {index} CASCADE")
+    else:
+        _execute(database_url, f"DROP INDEX soloist.{index}")
+    with pytest.raises(SchemaMismatch, match=f"soloist.{index}"):
+        migrate(database_url)
+
+
+def test_an_invalid_index_counts_as_missing(database_url: str) -> None:
+    _execute(
+        database_url, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'soloist.run_exclusive'::regclass"
+    )
+    with pytest.raises(SchemaMismatch, match="run_exclusive"):
+        migrate(database_url)
+
+
+def test_a_newer_schema_is_refused_by_name(database_url: str) -> None:
+    _execute(database_url, "UPDATE soloist.alembic_version SET version_num = '9999_future'")
+    with pytest.raises(SchemaMismatch, match="9999_future"):
+        migrate(database_url)
+
+
+def test_a_role_without_rights_is_told_what_to_do(server: object, empty_database_url: str) -> None:
+    _execute(empty_database_url, "DROP ROLE IF EXISTS poor; CREATE ROLE poor LOGIN")
+    poor = empty_database_url.replace("postgres:@", "poor:@")
+    assert poor != empty_database_url
+    with pytest.raises(DatabaseUnreachable, match="lacks a right"):
+        migrate(poor)
+    _execute(empty_database_url, "DROP ROLE poor")

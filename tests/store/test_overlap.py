@@ -1,0 +1,105 @@
+"""Overlap is forbidden by the schema: whatever the code does, an exclusive job has one active run."""
+
+from __future__ import annotations
+
+import uuid
+
+import psycopg
+import pytest
+from scene import Scene, at, birth, spec
+
+from scheduler.core.model import Ending, Outcome, Overlap, Status, Trigger
+from scheduler.core.policy import Decision
+from scheduler.store import claims, runs
+from scheduler.store.claims import Request
+from scheduler.store.runs import Settlement
+
+JOB = spec("a")
+DONE = Decision(Status.SUCCEEDED), Ending(Outcome.SUCCEEDED)
+
+
+def test_a_tick_beside_an_active_run_is_skipped_and_says_beside_which(scene: Scene) -> None:
+    scene.jobs(JOB)
+    active = scene.running(scene.owner(), JOB)
+    (made,) = scene.claim(scene.owner("b"), scene.want(JOB, birth(2))).made
+    assert (made.status, made.blocked_by) == (Status.SKIPPED, active)
+    row = scene.row(made.id)
+    assert (row["skip_reason"], row["result"]) == ("overlap", {"blocked_by": str(active)})
+    assert scene.known()["a"].watermark == at(2)
+
+
+def test_ten_ticks_beside_a_hung_run_leave_ten_records(scene: Scene) -> None:
+    scene.jobs(JOB)
+    scene.running(scene.owner(), JOB)
+    scene.claim(scene.owner("b"), scene.want(JOB, *(birth(n) for n in range(2, 12))))
+    assert [row["skip_reason"] for row in scene.rows()[1:]] == ["overlap"] * 10
+
+
+def test_a_retry_that_waits_counts_as_active(scene: Scene) -> None:
+    scene.jobs(JOB)
+    scene.queued(JOB)
+    scene.sql("UPDATE soloist.run SET ready_at = clock_timestamp() + interval '1 h'")
+    (made,) = scene.claim(scene.owner("b"), scene.want(JOB, birth(2))).made
+    assert made.status is Status.SKIPPED
+
+
+def test_allow_lets_them_run_side_by_side(scene: Scene) -> None:
+    job = spec("a", overlap=Overlap.ALLOW)
+    scene.jobs(job)
+    scene.running(scene.owner(), job)
+    (made,) = scene.claim(scene.owner("b"), scene.want(job, birth(2))).made
+    assert made.status is Status.RUNNING
+
+
+def test_the_schema_itself_refuses_a_second_active_run(scene: Scene) -> None:
+    scene.jobs(JOB)
+    scene.running(scene.owner(), JOB)
+    with pytest.raises(psycopg.errors.UniqueViolation, match="run_exclusive"):
+        scene.sql(
+            "INSERT INTO soloist.run (id, job, run_key, scheduled_at, trigger, status, exclusive, ready_at)"
+            " SELECT %s, id, 'x', now(), 'manual', 'queued', true, now() FROM soloist.job",
+            uuid.uuid4(),
+        )
+
+
+def test_a_catch_up_waits_and_follows_when_its_predecessor_ends(scene: Scene) -> None:
+    scene.jobs(JOB)
+    owner = scene.owner()
+    births = [birth(n, trigger=Trigger.CATCH_UP, if_blocked=Status.WAITING) for n in (1, 2, 3)]
+    made = scene.claim(owner, scene.want(JOB, *births)).made
+    assert sorted(one.status for one in made) == ["running", "waiting", "waiting"]
+    order = [row["id"] for row in scene.rows()]
+    for _ in range(3):
+        (active,) = [row for row in scene.rows() if row["status"] == "running"]
+        assert active["id"] == order.pop(0)
+        settled = runs.settle(scene.mine, owner, [Settlement(active["id"], 1, *DONE)])
+        assert settled[0].waiting is bool(order)
+        runs.promote(scene.mine, [settled[0].job_id])
+        claims.dequeue(scene.mine, owner, 1, 9)
+    assert {row["status"] for row in scene.rows()} == {"succeeded"}
+
+
+def test_promotion_takes_the_oldest_and_only_where_nothing_is_active(scene: Scene) -> None:
+    one, two = spec("a"), spec("b")
+    scene.jobs(one, two)
+    scene.running(scene.owner(), one)
+    for number, name in enumerate(("a", "b", "b")):
+        if name == "b" and number == 1:
+            scene.running(scene.owner(), two)
+        claims.create_run(scene.mine, Request(uuid.uuid4(), name, f"manual:{number}", Trigger.MANUAL, "me"))
+    scene.sql(
+        "UPDATE soloist.run SET status = 'lost', finished_at = now() WHERE status = 'running' AND job = %s",
+        scene.known()["b"].id,
+    )
+    assert runs.promote(scene.mine, None) == 1
+    assert [row["status"] for row in scene.rows("a")] == ["running", "waiting"]
+    by_key = {row["run_key"]: row["status"] for row in scene.rows("b")}
+    assert (by_key["manual:1"], by_key["manual:2"]) == ("queued", "waiting")
+
+
+def test_a_waiting_run_has_no_place_in_the_queue(scene: Scene) -> None:
+    """A dequeue that touched it would be refused by the index, with all that it took beside it."""
+    scene.jobs(JOB)
+    scene.running(scene.owner(), JOB)
+    claims.create_run(scene.mine, Request(uuid.uuid4(), "a", "manual:1", Trigger.MANUAL, "me"))
+    assert claims.dequeue(scene.mine, scene.owner(), 1, 9) == ()
