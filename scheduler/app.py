@@ -20,6 +20,7 @@ from scheduler.kinds.python import PythonKind
 from scheduler.kinds.thread import ThreadKind
 from scheduler.runner.attempt import Attempts
 from scheduler.runner.clock import SystemClock, new_id
+from scheduler.runner.follower import Follower
 from scheduler.runner.keeper import Keeper
 from scheduler.runner.plan import PlanInForce
 from scheduler.runner.room import Room
@@ -31,11 +32,12 @@ from scheduler.runner.single import Single, tick_of
 from scheduler.runner.sweeper import Sweeper
 from scheduler.runner.ticker import Ticker
 from scheduler.store.claims import Owner
-from scheduler.store.engine import Contact, Session, Watchdog, connect_once, masked
+from scheduler.store.engine import Contact, Session, connect_once, masked
 from scheduler.store.jobs import Applied, PlanFile, apply
 from scheduler.store.migrate import migrate
 from scheduler.store.replicas import Registration
 from scheduler.store.wakeup import Wakeup
+from scheduler.store.watchdog import Watchdog
 
 ROOMS = ("ticker", "settler", "keeper", "sweeper")
 
@@ -69,28 +71,28 @@ class Soloist:
         plan, kinds = PlanInForce(self.plan.jobs), self._kinds()
         settler = Settler(sessions["settler"], owner)
         attempts = Attempts(kinds, settler, room)
-        service: Service | None = None
         seats = Seats(self.settings.seats, attempts.attend)
         sweeper = Sweeper(sessions["sweeper"], room, plan, seats)
         ticker = Ticker(sessions["ticker"], room, plan, seats)
         ticker.unclear, ticker.overflowed = sweeper.answer_lost, sweeper.overflowed
-        keeper = Keeper(sessions["keeper"], room, seats, lambda pulse: service.pulse(pulse) if service else None)
+        follower = Follower(room, plan, ticker, sessions["ticker"])
+        follower.apply = lambda: self._apply(owner, clock)
+        keeper = Keeper(sessions["keeper"], room, seats, follower.pulse)
         parts = Parts(
             room=room,
             plan=plan,
             seats=seats,
             settler=settler,
             ticker=ticker,
+            follower=follower,
             keeper=keeper,
             sweeper=sweeper,
             kinds=tuple(kinds.values()),
             wakeup=Wakeup(sessions["sweeper"]),
             sessions=sessions,
-            apply=lambda: self._apply(owner, clock),
         )
         facts = Facts(__version__, masked(self.database_url), self.settings.drain, takes_work)
-        service = Service(parts, facts)
-        return parts, service
+        return parts, Service(parts, facts)
 
     def _kinds(self) -> dict[Isolation, Kind]:
         root, url = self.plan.root, self.database_url

@@ -178,7 +178,7 @@ class Fleet:
 
         plan = parse(jobs.encode(), "jobs.yaml", HERE / "bodies")
         parts, _ = Soloist(Settings(replica="planner"), plan, self.url).wire()
-        parts.apply()
+        parts.follower.apply()
         for kind in parts.kinds:
             kind.close()
         self.sql("UPDATE soloist.replica SET stopped_at = now() WHERE name = 'planner'")

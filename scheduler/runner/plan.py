@@ -16,8 +16,8 @@ from scheduler.store.jobs import KnownJob
 class Planned:
     """A job that this replica may tick.
 
-    `watermark`: as last seen in the database. `next`: the first tick after it; None: none to come, or the job stands
-    still here (paused, removed, or another file's spec is in force). Moved by the ticker alone.
+    `watermark`: as last seen in the database. `next`: the first tick after it, None: none to come. `at_rest`: the job
+    stands still here (paused, removed, or another file's spec is in force). Moved by the ticker alone.
     """
 
     id: int
@@ -25,6 +25,7 @@ class Planned:
     spec_hash: str
     watermark: datetime
     next: datetime | None = None
+    at_rest: bool = False
 
     def move(self, watermark: datetime) -> None:
         """The watermark is here; the calendar is asked only when it changed."""
@@ -34,7 +35,7 @@ class Planned:
 
     def stand_down(self) -> None:
         """Not ours to tick, until the plan is read again."""
-        self.next = None
+        self.next, self.at_rest = None, True
 
 
 class PlanInForce:
@@ -56,11 +57,17 @@ class PlanInForce:
                 continue
             spec, spec_hash = mine
             planned = Planned(job.id, spec, spec_hash, job.watermark)
-            if not job.at_rest and job.spec_hash == spec_hash:
+            if job.at_rest or job.spec_hash != spec_hash:
+                planned.stand_down()
+            else:
                 planned.move(job.watermark)
             jobs[job.id] = planned
         with self._lock:
             self._jobs, self.generation, self.version = jobs, generation, self.version + 1
+
+    def any_at_rest(self) -> bool:
+        """Whether a job of ours stands still."""
+        return any(job.at_rest for job in self.jobs().values())
 
     def jobs(self) -> dict[int, Planned]:
         """The jobs by their ids in the database."""

@@ -79,12 +79,17 @@ class Loop:
         """Do a step now; a wake that comes during a step is not lost."""
         self._waiter.wake()
 
-    def stop(self) -> None:
-        """No further step; returns when the present one is over."""
+    def ask_to_stop(self) -> None:
+        """No further step after the present one."""
         self._stopping.set()
         self._waiter.wake()
+
+    def join(self, seconds: float | None) -> bool:
+        """Wait for the present step to be over; whether it is."""
         if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join()
+            self._thread.join(seconds)
+            return not self._thread.is_alive()
+        return True
 
     def _run(self) -> None:
         tries = 0

@@ -11,14 +11,13 @@ A second signal cuts the drain short. An engine thread that dies ends the proces
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from scheduler.core.errors import SoloistError
-from scheduler.core.events import EngineFailed, JobPlanned, PlanChanged, ReplicaDraining, ReplicaStarted, ReplicaStopped
+from scheduler.core.events import EngineFailed, ReplicaDraining, ReplicaStarted, ReplicaStopped
 from scheduler.kinds import Kind, Stop
 from scheduler.runner.alarm import Alarm
+from scheduler.runner.follower import Follower
 from scheduler.runner.keeper import Keeper
 from scheduler.runner.plan import PlanInForce
 from scheduler.runner.room import Loop, Room
@@ -27,13 +26,11 @@ from scheduler.runner.settler import Settler
 from scheduler.runner.sweeper import Sweeper
 from scheduler.runner.ticker import Ticker
 from scheduler.store import claims, replicas, runs
-from scheduler.store import jobs as store_jobs
 from scheduler.store.engine import ContactLost, Refused, Session
-from scheduler.store.jobs import Applied
-from scheduler.store.replicas import Pulse
 from scheduler.store.wakeup import Wakeup
 
-LAST_WORDS = 10.0  # seconds that stopped bodies and unwritten outcomes have at the end
+LAST_WORDS = 4.0  # seconds that stopped bodies and unwritten outcomes have at the end
+PATIENCE = 1.0  # seconds for a database call that is on its way when its thread is to end
 LONGEST_WAIT = 15.0  # seconds: waits are capped, so that a clock that was set or a machine that slept is noticed
 
 
@@ -46,12 +43,12 @@ class Parts:
     seats: Seats
     settler: Settler
     ticker: Ticker
+    follower: Follower
     keeper: Keeper
     sweeper: Sweeper
     kinds: tuple[Kind, ...]
     wakeup: Wakeup
     sessions: dict[str, Session]
-    apply: Callable[[], Applied]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +71,10 @@ class Service:
     def __init__(self, parts: Parts, facts: Facts) -> None:
         self._parts, self._facts = parts, facts
         self._stopping, self._hurry, self._failed = threading.Event(), threading.Event(), threading.Event()
-        self._outdated = threading.Event()
-        self._in_force: int | None = None
-        self._again: float | None = None
         room = parts.room
         self._ticks = Loop("ticker", self._tick, room, self._fail)
         self._alarm = Alarm(self._ticks.wake)
+        parts.follower.wake = self._ticks.wake
         self._keeps = Loop("keeper", parts.keeper.step, room, self._fail)
         self._sweeps = Loop("sweeper", parts.sweeper.step, room, self._fail, parts.wakeup)
         parts.seats.freed, parts.seats.failed = self._seat_freed, self._seat_failed
@@ -99,8 +94,7 @@ class Service:
 
     def start(self) -> None:
         """Everything up to the first tick. Raises SoloistError."""
-        applied = self._parts.apply()
-        self._take_plan(applied)
+        self._parts.follower.take()
         facts, room = self._facts, self._parts.room
         room.bus.publish(
             ReplicaStarted(
@@ -111,7 +105,7 @@ class Service:
                 database=facts.database,
             )
         )
-        self._say_plan()
+        self._parts.follower.say()
         self._warm()
         self._keeps.start()
         if facts.takes_work:
@@ -135,64 +129,9 @@ class Service:
         self._parts.room.bus.publish(EngineFailed(replica=self._parts.room.owner.name, room="seat", error=name))
         self._fail()
 
-    def pulse(self, pulse: Pulse | None) -> None:
-        """What the heartbeat learned: this replica's rank, and whether its file is (again) the one in force."""
-        if pulse is None:
-            self._in_force = None
-        else:
-            self._parts.ticker.rank, self._parts.ticker.live = pulse.rank, pulse.live
-            # a newer file may have come and gone between two heartbeats: its changes are all that is left of it
-            if pulse.in_force == self._in_force and (pulse.newest or 0) <= pulse.in_force:
-                return
-            self._in_force = pulse.in_force
-        # another file came into force, or the newer one's last replica is gone: ours may have to be put in force again
-        self._outdated.set()
-        self._ticks.wake()
-
-    def _apply_again(self) -> None:
-        """In the ticker's thread: it may have to wait for locks, and the keeper's must never wait."""
-        self._outdated.clear()
-        try:
-            self._take_plan(self._parts.apply())
-        except SoloistError:
-            self._in_force = None  # the next heartbeat tries again
-
-    def _take_plan(self, applied: Applied) -> None:
-        self._in_force = applied.generation if applied.in_force else self._in_force
-        known = store_jobs.read_jobs(self._parts.sessions["ticker"])
-        self._parts.plan.swap(known, applied.generation)
-        if applied.added or applied.changed or applied.removed:
-            self._parts.room.bus.publish(
-                PlanChanged(
-                    replica=self._parts.room.owner.name,
-                    added=applied.added,
-                    changed=applied.changed,
-                    removed=applied.removed,
-                )
-            )
-
-    def _say_plan(self) -> None:
-        planned, now = self._parts.plan.jobs(), self._parts.room.clock.now()
-        last = {run.job: run for run in store_jobs.last_runs(self._parts.sessions["keeper"], list(planned))}
-        for job in sorted(planned.values(), key=lambda job: job.spec.name):
-            run = last.get(job.spec.name)
-            self._parts.room.bus.publish(
-                JobPlanned(
-                    replica=self._parts.room.owner.name,
-                    job=job.spec.name,
-                    next_tick=job.next,
-                    due=job.next is not None and job.next <= now,
-                    last_run_key=run.run_key if run else None,
-                    last_status=run.status if run else None,
-                    last_replica=run.replica if run else None,
-                    last_finished_at=run.finished_at if run else None,
-                )
-            )
-
     def _tick(self) -> float:
         """One pass of the ticker, and the alarm for the next."""
-        if self._outdated.is_set():
-            self._apply_again()
+        self._parts.follower.follow()
         again = self._parts.ticker.tick()
         at, clock = self._parts.ticker.next_tick(), self._parts.room.clock
         self._alarm.set(None if at is None else clock.alarm_time(at))
@@ -212,13 +151,12 @@ class Service:
         parts, room = self._parts, self._parts.room
         if self._facts.takes_work:
             self._alarm.stop()
-            self._ticks.stop()
-            self._sweeps.stop()
+            self._end(("ticker", self._ticks), ("sweeper", self._sweeps))
         running = parts.seats.held()
         room.bus.publish(ReplicaDraining(replica=room.owner.name, running=len(running), within=self._facts.drain))
         self._wait_for_bodies()
         handed_back = self._stop_bodies()
-        self._keeps.stop()
+        self._end(("keeper", self._keeps))
         for kind in parts.kinds:
             kind.close()
         with suppress(ContactLost, Refused):  # the exit code is for what ended the replica, not for this
@@ -228,6 +166,15 @@ class Service:
         parts.seats.close()
         parts.wakeup.close()
         room.bus.publish(ReplicaStopped(replica=room.owner.name, handed_back=handed_back))
+
+    def _end(self, *loops: tuple[str, Loop]) -> None:
+        """End engine threads. A call that does not come back is cut: a stop must not wait for a frozen database."""
+        for _, loop in loops:
+            loop.ask_to_stop()
+        for name, loop in loops:
+            if not loop.join(PATIENCE):
+                self._parts.sessions[name].cut()
+                loop.join(None)
 
     def _wait_for_bodies(self) -> None:
         """Until all have ended, the drain time is over, or somebody is in a hurry."""
@@ -239,8 +186,9 @@ class Service:
 
     def _stop_bodies(self) -> int:
         stopped = [held for held in self._parts.seats.held() if held.stop(Stop.SHUTDOWN)]
-        if not self._parts.seats.wait_empty(LAST_WORDS / 2):
+        if not self._parts.seats.wait_empty(LAST_WORDS):
             # the database is away, or a thread does not end: the lease will say what cannot be written
             self._parts.settler.give_up()
-            self._parts.seats.wait_empty(LAST_WORDS / 2)
+            self._parts.sessions["settler"].cut()
+            self._parts.seats.wait_empty(PATIENCE)
         return len(stopped)

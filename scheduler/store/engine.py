@@ -1,16 +1,11 @@
 """Connections of the engine: one autocommit session per room, with a deadline on every call.
 
 A session is cheap to lose: every protocol step is one statement, so whoever gets `ContactLost` waits and starts over
-from what the database says. Behind a stalled proxy neither `statement_timeout` nor TCP keepalives end a call (measured:
-all hung over 12 s), so a watchdog thread shuts the socket down from this side.
+from what the database says.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
-import os
-import socket
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -23,6 +18,7 @@ from scheduler.core.clock import Clock
 from scheduler.core.errors import DatabaseUnreachable, SoloistError
 from scheduler.core.events import Bus, DatabaseLost, DatabaseRegained
 from scheduler.store.sql import load
+from scheduler.store.watchdog import Watchdog, shut
 
 CALL_DEADLINE = 10.0  # seconds a protocol statement may take before its socket is shut down
 CONNECT_DEADLINE = 5.0
@@ -56,60 +52,6 @@ class Refused(SoloistError):
 
 class Blocked(Refused):
     """Somebody holds a lock that this statement needs, and did not let go within LOCK_WAIT: nothing was done."""
-
-
-class Watchdog:
-    """Shuts down the socket of a call that is past its deadline. One thread for a process, started at first use."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._lock = threading.Condition()
-        self._calls: dict[int, psycopg.Connection[Any]] = {}
-        self._deadlines: list[tuple[float, int]] = []
-        self._numbers = itertools.count()
-        self._thread: threading.Thread | None = None
-
-    def begin(self, connection: psycopg.Connection[Any], seconds: float) -> int:
-        """Watch a call; returns its number for `end`."""
-        with self._lock:
-            number = next(self._numbers)
-            self._calls[number] = connection
-            heapq.heappush(self._deadlines, (self._clock.boottime() + seconds, number))
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
-                self._thread.start()
-            elif self._deadlines[0][1] == number:
-                self._lock.notify()
-            return number
-
-    def end(self, number: int) -> None:
-        """The call came back. Under the lock, so that the descriptor shut is never somebody else's."""
-        with self._lock:
-            self._calls.pop(number, None)
-
-    def _watch(self) -> None:
-        with self._lock:
-            while True:
-                while self._deadlines and self._deadlines[0][1] not in self._calls:
-                    heapq.heappop(self._deadlines)
-                if not self._deadlines:
-                    self._lock.wait()
-                    continue
-                left = self._deadlines[0][0] - self._clock.boottime()
-                if left > 0:
-                    self._lock.wait(left)
-                    continue
-                _, number = heapq.heappop(self._deadlines)
-                _shut(self._calls.pop(number))
-
-
-def _shut(connection: psycopg.Connection[Any]) -> None:
-    with suppress(OSError, psycopg.Error):
-        twin = socket.socket(fileno=os.dup(connection.fileno()))
-        try:
-            twin.shutdown(socket.SHUT_RDWR)
-        finally:
-            twin.close()
 
 
 class Contact:
@@ -246,6 +188,12 @@ class Session:
             except psycopg.Error as error:
                 self._drop(error)
                 return True  # look again: the next call reconnects
+
+    def cut(self) -> None:
+        """Make a call that is on its way fail now, from another thread. It then raises ContactLost."""
+        connection = self._connection
+        if connection is not None:
+            shut(connection)
 
     def close(self) -> None:
         """End the session; a later call would connect again."""

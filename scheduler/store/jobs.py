@@ -125,10 +125,11 @@ def _put_in_force(
     known = {row[1]: row for row in _run(connection, "lock_jobs", {})}
     wanted = {spec.name: spec for spec in specs}
     added = tuple(spec for spec in specs if spec.name not in known)
-    gone = [row for name, row in known.items() if name not in wanted and not row[6]]
+    # also those that a generation newer than ours removed or changed: nothing of it is in force any more
+    gone = [row for name, row in known.items() if name not in wanted and (not row[6] or row[4] > generation)]
     kept = [(known[spec.name], spec) for spec in specs if spec.name in known]
     changed = [(row, spec) for row, spec in kept if row[3] != spec.hash or row[6]]
-    _settle_accounts(connection, [row for row, _ in changed if not row[6]] + gone, now, new_id)
+    _settle_accounts(connection, [row for row in [*(row for row, _ in changed), *gone] if not row[6]], now, new_id)
     _change(connection, kept, generation, now)
     if gone:
         _run(connection, "remove_jobs", {"id": [row[0] for row in gone], "generation": generation})
@@ -149,7 +150,7 @@ def _put_in_force(
         in_force=True,
         added=tuple(s.name for s in added),
         changed=tuple(s.name for _, s in changed),
-        removed=tuple(row[1] for row in gone),
+        removed=tuple(row[1] for row in gone if not row[6]),
     )
 
 
@@ -161,7 +162,7 @@ def _settle_accounts(
     for id_, _, old, spec_hash, _, watermark, _, paused in rows:
         spec = spec_from_dict(old)
         births = decide_tick(spec, watermark, now)
-        if not births or paused or spec.hash != spec_hash:
+        if not births or paused:
             continue
         queued = (replace(b, status=Status.QUEUED) if b.status is Status.RUNNING else b for b in births)
         wants.append(Want(id_, spec, spec_hash, watermark, tuple((new_id(), birth) for birth in queued)))

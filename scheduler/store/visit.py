@@ -12,7 +12,8 @@ from sqlalchemy.exc import DBAPIError
 from scheduler.core.clock import Clock
 from scheduler.core.errors import DatabaseUnreachable, SchemaMismatch
 from scheduler.core.events import Bus
-from scheduler.store.engine import Contact, ContactLost, Session, Watchdog, connect_once, masked, one_line
+from scheduler.store.engine import Contact, ContactLost, Session, connect_once, masked, one_line
+from scheduler.store.watchdog import Watchdog
 
 NO_SCHEMA = (
     "this database has no Soloist schema of this version: start `soloist serve`, or run `soloist migrate`, "

@@ -13,7 +13,7 @@ from local import Local
 from replicas import eventually, jobs_file, once
 from scene import Scene
 
-from scheduler.core.events import AttemptStarted, EngineFailed, TickSkipped
+from scheduler.core.events import AttemptStarted, EngineFailed, TickSkipped, TickWon
 from scheduler.core.model import SkipReason
 from scheduler.store.replicas import HEARTBEAT
 
@@ -135,3 +135,15 @@ def test_generations_are_counted_by_content(start: Start, facts: Scene, tmp_path
         text["jobs"]["a"]["description"] = str(number % content)
         start(json.dumps(text), name=f"r{number}").close()
     assert facts.sql("SELECT max(generation) AS n FROM soloist.config") == [{"n": content}]
+
+
+def test_a_job_that_rested_ticks_again(start: Start, facts: Scene, tmp_path: Path) -> None:
+    """Nothing tells a replica that a pause has ended but the job's row, which it reads with each heartbeat."""
+    local = start(jobs_file(a=_tick(tmp_path)))
+    local.heard(TickWon, job="a")
+    facts.sql("UPDATE soloist.job SET paused_at = clock_timestamp()")
+    planned = next(iter(local.parts.plan.jobs().values()))
+    eventually(lambda: planned.at_rest, "the replica saw the pause")
+    before = len(local.of(TickWon, job="a"))
+    facts.sql("UPDATE soloist.job SET paused_at = NULL, watermark = clock_timestamp()")
+    eventually(lambda: len(local.of(TickWon, job="a")) > before, "it ticks again")

@@ -185,3 +185,25 @@ def test_a_one_off_in_the_past_or_the_future(scene: Scene, seconds: float) -> No
     scene.apply(replace(JOB, schedule=At(_ago(seconds))))
     assert scene.rows() == []
     assert scene.known()["a"].watermark <= _ago(-1)
+
+
+def test_what_a_gone_generation_removed_is_ours_to_account_for_once(scene: Scene) -> None:
+    """A job that neither file has any more must not make each heartbeat put the plan in force again."""
+    scene.apply(spec("a"), content="1")
+    newer = registration("2")
+    scene.apply(spec("a"), spec("b"), content="2", me=newer)
+    scene.apply(spec("a"), content="3", me=(newest := registration("3")))
+    scene.sql("UPDATE soloist.replica SET stopped_at = clock_timestamp() WHERE id = ANY (%s)", [newer.id, newest.id])
+    rolled_back = scene.apply(spec("a"), content="1")
+    assert (rolled_back.in_force, rolled_back.generation) == (True, 1)
+    assert scene.sql("SELECT max(generation) AS newest FROM soloist.job") == [{"newest": 1}]
+
+
+def test_ticks_of_a_spec_that_another_version_wrote_are_accounted_for(scene: Scene) -> None:
+    """Its hash may be one that this version would not compute; the ticks it owes are owed all the same."""
+    scene.jobs(spec("a", misfire=Misfire(policy=MisfirePolicy.SKIP, limit=5)))
+    scene.sql("UPDATE soloist.job SET spec_hash = 'of another version', spec = spec || '{\"unknown\": 1}'")
+    scene.apply(spec("a", args={"x": 1}), content="2")
+    rows = scene.rows("a")
+    assert {(row["status"], row["skip_reason"]) for row in rows} == {("skipped", "missed")}
+    assert len(rows) == 6
