@@ -35,7 +35,7 @@ from scheduler.core.policy import (
     renew_interval,
     trust_window,
 )
-from scheduler.core.schedule import Cron, Every
+from scheduler.core.schedule import Cron
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 HOURLY = Cron("0 * * * *", "UTC")
