@@ -89,9 +89,7 @@ def soloist_replica(url: str, number: int, jobs: int, due: float, seats: int, is
 
     Session._call = counted  # type: ignore[method-assign]
     at = At(datetime.fromtimestamp(due, UTC))
-    specs = tuple(
-        JobSpec(f"j{i}", at, "benchmarks.fan_in:body", isolation=Isolation(isolation)) for i in range(jobs)
-    )
+    specs = tuple(JobSpec(f"j{i}", at, "benchmarks.fan_in:body", isolation=Isolation(isolation)) for i in range(jobs))
     plan = Plan(
         version=1,
         timezone="UTC",
@@ -126,7 +124,17 @@ def cell(place: Ground, what: str, jobs: int, replicas: int, seats: int, isolati
             connection.execute(FLOOR_DDL)
     common = (str(jobs), repr(due))
     processes = [
-        start(SCRIPT, what, place.url, str(n), str(replicas), *common, str(seats), isolation, BENCH_EFFECTS=str(place.effects))
+        start(
+            SCRIPT,
+            what,
+            place.url,
+            str(n),
+            str(replicas),
+            *common,
+            str(seats),
+            isolation,
+            BENCH_EFFECTS=str(place.effects),
+        )
         for n in range(replicas)
     ]
     wait_ready(processes)
@@ -183,7 +191,10 @@ def main() -> int:
                 ]
                 wrong |= any(r["started"] != jobs or r["duplicates"] for r in rounds)
                 medians[what] = {key: round(statistics.median(r[key] for r in rounds), 3) for key in rounds[0]}
-                print(json.dumps({"runner": what, "jobs": jobs, **vars(options), **medians[what]}, default=str), flush=True)
+                print(
+                    json.dumps({"runner": what, "jobs": jobs, **vars(options), **medians[what]}, default=str),
+                    flush=True,
+                )
             ratios = {
                 key: round(medians["soloist"][key] / medians["floor"][key], 2)
                 for key in ("all_started_ms", "all_finished_ms", "wal_bytes")

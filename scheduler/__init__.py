@@ -8,14 +8,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scheduler.core.context import RunContext
-from scheduler.core.errors import Cancelled, Fatal, LeaseLost, Retry, Skip
+from scheduler.core.errors import Cancelled, Fatal, LeaseLost, Retry, Skip, SoloistError
 
 if TYPE_CHECKING:
     from scheduler.app import Soloist
+    from scheduler.store.address import open_database
     from scheduler.store.purge import history_of as purge_history
 
 __version__ = "0.1.0"
-__all__ = ["Cancelled", "Fatal", "LeaseLost", "Retry", "RunContext", "Skip", "Soloist", "__version__", "purge_history"]
+__all__ = [
+    "Cancelled",
+    "Fatal",
+    "LeaseLost",
+    "Retry",
+    "RunContext",
+    "Skip",
+    "Soloist",
+    "SoloistError",
+    "__version__",
+    "open_database",
+    "purge_history",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -27,4 +40,8 @@ def __getattr__(name: str) -> Any:
         from scheduler.store.purge import history_of  # noqa: PLC0415
 
         return history_of
+    if name == "open_database":  # late, for the same reason
+        from scheduler.store.address import open_database  # noqa: PLC0415
+
+        return open_database
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -30,10 +30,11 @@ from scheduler.runner.settler import Settler
 from scheduler.runner.signals import stop_on_signals
 from scheduler.runner.single import Single, tick_of
 from scheduler.runner.sweeper import Sweeper
+from scheduler.runner.tally import Tally
 from scheduler.runner.ticker import Ticker
+from scheduler.store.apply import Applier, PlanFile
 from scheduler.store.claims import Owner
-from scheduler.store.engine import Contact, Session, connect_once, masked
-from scheduler.store.jobs import Applied, PlanFile, apply
+from scheduler.store.engine import Contact, Session, masked
 from scheduler.store.migrate import migrate
 from scheduler.store.replicas import Registration
 from scheduler.store.wakeup import Wakeup
@@ -58,10 +59,12 @@ class Soloist:
         """One replica, not yet started."""
         return self.wire()[1]
 
-    def wire(self, *, takes_work: bool = True) -> tuple[Parts, Service]:
-        """The rooms of one replica, and its life. `takes_work` False: it only executes what it is told to."""
+    def wire(self, *, only: str | None = None) -> tuple[Parts, Service]:
+        """The rooms of one replica, and its life. `only`: a job; then it takes no work but what it is told to do."""
         clock = SystemClock(self.settings.clock_offset)
         bus = Bus(_report_listener)
+        tally = Tally()
+        bus.subscribe(tally)
         for listener in self.listeners:
             bus.subscribe(listener)
         owner = Owner(new_id(), self.settings.replica, self.settings.lease)
@@ -76,8 +79,10 @@ class Soloist:
         ticker = Ticker(sessions["ticker"], room, plan, seats)
         ticker.unclear, ticker.overflowed = sweeper.answer_lost, sweeper.overflowed
         follower = Follower(room, plan, ticker, sessions["ticker"])
-        follower.apply = lambda: self._apply(owner, clock)
-        keeper = Keeper(sessions["keeper"], room, seats, follower.pulse)
+        applier = Applier(self.database_url, self._plan_file(only), self._registration(owner, only), watchdog)
+        follower.apply, follower.cut = applier, applier.cut
+        follower.migrate = lambda: migrate(self.database_url)
+        keeper = Keeper(sessions["keeper"], room, seats, tally, follower.pulse)
         parts = Parts(
             room=room,
             plan=plan,
@@ -87,11 +92,12 @@ class Soloist:
             follower=follower,
             keeper=keeper,
             sweeper=sweeper,
+            tally=tally,
             kinds=tuple(kinds.values()),
             wakeup=Wakeup(sessions["sweeper"]),
             sessions=sessions,
         )
-        facts = Facts(__version__, masked(self.database_url), self.settings.drain, takes_work)
+        facts = Facts(__version__, masked(self.database_url), self.settings.drain, only is None)
         return parts, Service(parts, facts)
 
     def _kinds(self) -> dict[Isolation, Kind]:
@@ -102,10 +108,12 @@ class Soloist:
             Isolation.THREAD: ThreadKind(root, database_url=url),
         }
 
-    def _apply(self, owner: Owner, clock: SystemClock) -> Applied:
-        """Migrate, then put the plan in force with this replica's registration."""
-        migrate(self.database_url)
-        me = Registration(
+    def _plan_file(self, only: str | None) -> PlanFile:
+        plan = self.plan
+        return PlanFile(plan.content_hash, plan.content, plan.retention.to_dict(), plan.jobs, only)
+
+    def _registration(self, owner: Owner, only: str | None) -> Registration:
+        return Registration(
             id=owner.id,
             name=owner.name,
             host=socket.gethostname(),
@@ -114,11 +122,9 @@ class Soloist:
             config_hash=self.plan.content_hash,
             tzdata=version("tzdata"),
             seats=self.settings.seats,
-            clock_offset=clock.offset,
+            clock_offset=0.0,
+            serves=only is None,
         )
-        content = PlanFile(self.plan.content_hash, self.plan.content, self.plan.retention.to_dict(), self.plan.jobs)
-        with connect_once(self.database_url, "apply") as connection:
-            return apply(connection, content, me, new_id)
 
 
 def _report_listener(event: object, error: Exception) -> None:
@@ -138,7 +144,7 @@ def execute_one(settings: Settings, plan: Plan, database_url: str, job: str, sch
     """One run of `job` for this tick, in this process and under the same guard; returns the exit code of its end."""
     spec = next(spec for spec in plan.jobs if spec.name == job)
     with Edges(settings.sentry_dsn, f"soloist@{__version__}") as edges:
-        parts, service = Soloist(settings, plan, database_url, edges.listeners).wire(takes_work=False)
+        parts, service = Soloist(settings, plan, database_url, edges.listeners).wire(only=job)
         single = Single(service, parts, lambda text: print(f"soloist: {text}", file=sys.stderr))
         stop_on_signals(single.stop)
         return single.run(tick_of(spec, scheduled_at))

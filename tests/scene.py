@@ -16,10 +16,12 @@ from scheduler.core.model import Birth, JobSpec, Status
 from scheduler.core.schedule import Every
 from scheduler.runner.clock import SystemClock
 from scheduler.store import claims, jobs
+from scheduler.store.apply import Applied, PlanFile, apply
 from scheduler.store.claims import ClaimAnswer, Owner, Want
-from scheduler.store.engine import Contact, Session, Watchdog, connect
-from scheduler.store.jobs import Applied, KnownJob, PlanFile
+from scheduler.store.engine import Contact, Session, connect
+from scheduler.store.jobs import KnownJob
 from scheduler.store.replicas import Registration
+from scheduler.store.watchdog import Watchdog
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -62,7 +64,7 @@ class Scene:
     def close(self) -> None:
         for session in self.sessions:
             session.close()
-        for table in ("attempt", "run", "job", "replica", "config", "audit"):
+        for table in ("attempt", "run", "plan_job", "job", "replica", "config", "audit"):
             self.sql(f"DELETE FROM soloist.{table}")
         self.facts.close()
 
@@ -75,8 +77,8 @@ class Scene:
         """A replica that is registered."""
         who = Owner(uuid.UUID(str(uuid7())), name, lease)
         self.sql(
-            "INSERT INTO soloist.replica (id, name, host, pid, version, config_hash, generation, tzdata, seats)"
-            " VALUES (%s, %s, 'h', 1, '0', '1', 1, '2026', 16)",
+            "INSERT INTO soloist.replica (id, name, host, pid, version, config_hash, generation, tzdata, seats, serves)"
+            " VALUES (%s, %s, 'h', 1, '0', '1', 1, '2026', 16, true)",
             who.id,
             name,
         )
@@ -86,7 +88,7 @@ class Scene:
         """Put a plan in force, as a replica that starts does."""
         with connect(self.url, "apply") as connection:
             plan = PlanFile(content, content, {}, specs)
-            return jobs.apply(connection, plan, me or registration(content), uuid7)
+            return apply(connection, plan, me or registration(content), uuid7)
 
     def jobs(self, *specs: JobSpec) -> dict[str, KnownJob]:
         """Jobs whose every tick up to BASE has a row."""

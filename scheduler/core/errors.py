@@ -2,6 +2,7 @@
 
 SoloistError                 carries the exit code of the command line
 ├── ConfigInvalid       3    jobs.yaml or a setting is wrong: every problem at once, with its place
+├── PlanSuperseded      3    a newer jobs file is in force, and has another spec of the job
 ├── NotFound            4    no such job, run or replica
 ├── AlreadyRunning      5    another replica has the tick, or the job's one active run is in the way
 ├── DatabaseUnreachable 8    what was tried, password masked
@@ -54,6 +55,12 @@ class ConfigInvalid(SoloistError):
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         self.problems = problems
         super().__init__("\n".join(str(problem) for problem in problems))
+
+
+class PlanSuperseded(SoloistError):
+    """A newer jobs file is in force: this one may not run the job."""
+
+    exit_code = 3
 
 
 class NotFound(SoloistError):

@@ -29,10 +29,11 @@ class ReplicaStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaDraining(Event):
-    """A signal came; nothing new is taken. `running`: bodies still at work; `within`: seconds they have."""
+    """A signal came; nothing new is taken. `running`: bodies still at work, of `jobs`; `within`: seconds they have."""
 
     running: int
     within: float
+    jobs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,9 @@ class ReplicaStopped(Event):
     """All threads and children are gone. `handed_back`: runs that go on elsewhere."""
 
     handed_back: int
+    fenced_writes: int = 0
+    leases_lost: int = 0
+    takeovers: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -178,7 +178,7 @@ class Birth:
     `run_key` is the run's (the period with `once_per`); `tick_key` the tick's own, which a skipped row keeps.
     `status`: `running` (wanted now), `queued`, or `skipped` with `skip_reason`.
     `if_blocked`: what the overlap index's refusal makes of it, `skipped` or `waiting`.
-    `missed`: for the one row that stands for many, their number.
+    `missed`: for the one row that stands for many, their number; `capped`: or more, counting stopped there.
     """
 
     scheduled_at: datetime
@@ -189,6 +189,7 @@ class Birth:
     skip_reason: SkipReason | None = None
     if_blocked: Status = Status.SKIPPED
     missed: int | None = None
+    capped: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,9 +59,11 @@ def decide_tick(spec: JobSpec, watermark: datetime, now: datetime) -> tuple[Birt
         return ()
     births = []
     if found.older and found.older_last is not None:
-        births.append(_skipped(spec, found.older_last, missed=found.older))
+        births.append(_skipped(spec, found.older_last, missed=found.older, capped=found.capped))
     missed = [tick for tick in found.ticks if (now - tick).total_seconds() > spec.misfire.grace]
-    runnable = set(_chosen(spec, missed, now))
+    # where the newest tick is on time, it is the latest: a late one beside it would only stand in its way
+    punctual = spec.misfire.policy is MisfirePolicy.LATEST and len(missed) < len(found.ticks)
+    runnable = set() if punctual else set(_chosen(spec, missed, now))
     taken: set[str] = set()
     for tick in found.ticks:
         birth = _birth(spec, tick, late=tick in runnable, now=now)
@@ -103,11 +105,11 @@ def _birth(spec: JobSpec, tick: datetime, *, late: bool, now: datetime) -> Birth
     )
 
 
-def _skipped(spec: JobSpec, tick: datetime, missed: int | None = None) -> Birth:
+def _skipped(spec: JobSpec, tick: datetime, missed: int | None = None, *, capped: bool = False) -> Birth:
     """A tick that does not run keeps its own key, never the period's: the period may still be run by another."""
     assert spec.schedule is not None
     key = tick_key(spec.schedule, tick)
-    return Birth(tick, key, key, Status.SKIPPED, skip_reason=SkipReason.MISSED, missed=missed)
+    return Birth(tick, key, key, Status.SKIPPED, skip_reason=SkipReason.MISSED, missed=missed, capped=capped)
 
 
 def decide_outcome(spec: JobSpec, claim: Claim, ending: Ending, chance: float) -> Decision:
@@ -122,7 +124,7 @@ def decide_outcome(spec: JobSpec, claim: Claim, ending: Ending, chance: float) -
         case Outcome.FAILED | Outcome.TIMED_OUT:
             return _after_failure(spec, claim, ending, chance)
         case Outcome.CRASHED:
-            return _after_crash(spec, claim, chance)
+            return _after_crash(spec, claim, chance, begun=ending.started)
         case Outcome.HANDED_BACK | Outcome.LEASE_LOST:
             # costs nothing; but with at-most-once a body that has begun must not begin again
             at_most_once = spec.after_crash is AfterCrash.FAIL and ending.started
@@ -142,9 +144,9 @@ def _after_failure(spec: JobSpec, claim: Claim, ending: Ending, chance: float) -
     return Decision(Status.QUEUED, ready_in=max(0.0, wait), spent=1)
 
 
-def _after_crash(spec: JobSpec, claim: Claim, chance: float) -> Decision:
+def _after_crash(spec: JobSpec, claim: Claim, chance: float, *, begun: bool) -> Decision:
     """Crashes have a limit of their own, so that a job that kills its process ends; the first costs no wait."""
-    if spec.after_crash is AfterCrash.FAIL:
+    if spec.after_crash is AfterCrash.FAIL and begun:
         return Decision(Status.LOST, crashed=1)
     crashes = claim.crashes + 1
     if crashes >= spec.crash_limit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 from scheduler.core.model import (
@@ -16,32 +17,50 @@ from scheduler.core.model import (
     Period,
     RetryPolicy,
 )
-from scheduler.core.schedule import schedule_from_dict
+from scheduler.core.schedule import Schedule, schedule_from_dict
 
 
 def spec_from_dict(plain: dict[str, Any]) -> JobSpec:
-    """The spec that `to_dict` wrote, also one written by an older version: what it did not know has its default."""
+    """The spec that `to_dict` wrote, also one written by another version: what it does not know has its default.
+
+    A word that a newer version added must not keep an older one from starting again: a rollback has to work.
+    """
     known = {key: value for key, value in plain.items() if key in JobSpec.__slots__ and not key.startswith("_")}
-    enums = {
-        "overlap": Overlap,
-        "after_crash": AfterCrash,
-        "isolation": Isolation,
-        "guard": Guard,
-    }
-    for key, kind in enums.items():
+    for key, words in _WORDS.items():
         if key in known:
-            known[key] = kind(known[key])
-    known["schedule"] = schedule_from_dict(known.get("schedule"))
-    known["once_per"] = Period(known["once_per"]) if known.get("once_per") else None
-    known["retry"] = RetryPolicy(**known.get("retry", {}))
-    known["misfire"] = _misfire(known.get("misfire", {}))
+            known[key] = _word(words, known[key], getattr(_DEFAULTS, key))
+    known["schedule"] = _schedule(known.get("schedule"))
+    known["retry"] = RetryPolicy(**_fields(RetryPolicy, known.get("retry")))
+    misfire = _fields(Misfire, known.get("misfire"))
+    if "policy" in misfire:
+        misfire["policy"] = _word(MisfirePolicy, misfire["policy"], Misfire().policy)
+    if "first_sight" in misfire:
+        misfire["first_sight"] = _word(FirstSight, misfire["first_sight"], Misfire().first_sight)
+    known["misfire"] = Misfire(**misfire)
     return JobSpec(**known)
 
 
-def _misfire(plain: dict[str, Any]) -> Misfire:
-    known = dict(plain)
-    if "policy" in known:
-        known["policy"] = MisfirePolicy(known["policy"])
-    if "first_sight" in known:
-        known["first_sight"] = FirstSight(known["first_sight"])
-    return Misfire(**known)
+_WORDS: dict[str, type[StrEnum]] = {
+    "overlap": Overlap,
+    "after_crash": AfterCrash,
+    "isolation": Isolation,
+    "guard": Guard,
+    "once_per": Period,
+}
+_DEFAULTS = JobSpec("default", None, "")
+
+
+def _word(words: type[StrEnum], value: Any, default: Any) -> Any:
+    return words(value) if value in set(words) else default
+
+
+def _schedule(plain: Any) -> Schedule | None:
+    """A kind of schedule that this version cannot read yields no ticks here."""
+    try:
+        return schedule_from_dict(plain)
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _fields(kind: type[RetryPolicy] | type[Misfire], plain: Any) -> dict[str, Any]:
+    return {key: value for key, value in (plain or {}).items() if key in kind.__slots__}

@@ -125,12 +125,12 @@ def class_name(error: BaseException) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """Its text, sanitised, at most 4 KiB. An exception that cannot be printed hurts nobody."""
+    """Its text, sanitised, at most 4 KiB; its class where it has none. One that cannot be printed hurts nobody."""
     try:
         text = str(error)
     except Exception:
         return "<the exception cannot be printed>"
-    return clean(text[:_TEXT_LIMIT])
+    return clean(text[:_TEXT_LIMIT]) if text.strip() else type(error).__qualname__
 
 
 def trace_of(error: BaseException) -> str:

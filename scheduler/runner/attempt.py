@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import traceback
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,6 +14,7 @@ from scheduler.core.context import RunInfo
 from scheduler.core.events import AttemptEnded, AttemptStarted, OutcomeUnwritten, WriteFenced
 from scheduler.core.model import Claim, Ending, Isolation, Outcome, Trigger
 from scheduler.core.policy import decide_outcome
+from scheduler.core.redaction import Redaction
 from scheduler.kinds import Body, Kind
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Held
@@ -26,6 +29,7 @@ class Attempts:
     def __init__(self, kinds: Mapping[Isolation, Kind], settler: Settler, room: Room) -> None:
         self._kinds, self._settler = kinds, settler
         self._owner, self._bus, self._clock = room.owner, room.bus, room.clock
+        self._redaction = Redaction(os.environ)
 
     def attend(self, held: Held) -> None:
         """Carry one run through its attempt; returns when the outcome is written, fenced or given up."""
@@ -34,7 +38,7 @@ class Attempts:
         if held.news is not None:
             self._bus.publish(held.news)
         self._bus.publish(AttemptStarted(**_about(claim, self._owner), start_delay=_delay(claim, now)))
-        ending = self._execute(held, now)
+        ending = self._unsecret(self._execute(held, now))
         decision = decide_outcome(held.spec, claim, ending, random.random())  # noqa: S311 - jitter, not a secret
         settlement = Settlement(claim.id, claim.attempt, decision, ending)
         try:
@@ -57,6 +61,16 @@ class Attempts:
                 result=ending.result,
                 output_tail=ending.output_tail,
             )
+        )
+
+    def _unsecret(self, ending: Ending) -> Ending:
+        """The history is kept for months: no password that an exception or a print happened to quote stays in it."""
+        if not (ending.error_text or ending.output_tail):
+            return ending
+        return replace(
+            ending,
+            error_text=None if ending.error_text is None else self._redaction.text(ending.error_text),
+            output_tail=self._redaction.text(ending.output_tail),
         )
 
     def _execute(self, held: Held, now: datetime) -> Ending:

@@ -11,46 +11,52 @@ from uuid_utils.compat import uuid7
 
 
 class SystemClock:
-    """The machine's clock, corrected by the offset to the database's that was measured last.
+    """The database's time, as well as it is known here.
 
+    Until it has been measured it is the machine's own clock. From then on it is the measured instant plus the time that
+    CLOCK_BOOTTIME says has passed: a machine whose clock is set, or was wrong all along, ticks right all the same.
     `shift`: seconds added to the machine's clock, a setting for tests of replicas whose clocks differ.
     """
 
     def __init__(self, shift: float = 0.0) -> None:
         self._shift = timedelta(seconds=shift)
-        self._offset = timedelta(0)
+        self._known: tuple[datetime, float] | None = None  # an instant of the database, and its boottime
         self._lock = threading.Lock()
 
     def _local(self) -> datetime:
         return datetime.now(UTC) + self._shift  # noqa: TID251 - here and nowhere else
 
     def now(self) -> datetime:
-        """The instant by the database's clock, as well as it is known here. Aware, UTC."""
-        return self._local() - self._offset
+        """The instant by the database's clock. Aware, UTC."""
+        known = self._known
+        if known is None:
+            return self._local()
+        instant, at = known
+        return instant + timedelta(seconds=self.boottime() - at)
 
     def boottime(self) -> float:
         """Seconds of CLOCK_BOOTTIME: monotonic, and it goes on while the machine is suspended."""
         return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def alarm_time(self, instant: datetime) -> datetime:
-        """What the machine's own clock will show at `instant`: what the alarm has to be set to."""
-        return instant + self._offset - self._shift
+        """What the machine's own clock will show at `instant`, if nobody sets it: what the alarm has to be set to."""
+        return self._local() - self._shift + (instant - self.now())
 
     @property
     def offset(self) -> float:
         """Seconds that this machine's clock is ahead of the database's."""
-        return self._offset.total_seconds()
+        return 0.0 if self._known is None else (self._local() - self.now()).total_seconds()
 
     def measure(self, database_now: datetime, took: float) -> None:
-        """Learn the offset from an answer that carries the database's time and took so many seconds to come.
+        """Learn from an answer that carries the database's time and took so many seconds to come.
 
         The database read its clock at some point of the exchange; the middle is the best guess, and half the exchange
-        the error. A slow exchange says little, so it is not believed over a fast one unless the difference is larger.
+        the error. A slow exchange says little, so it is believed only where the difference is larger than its error.
         """
-        seen = self._local() - timedelta(seconds=took / 2) - database_now
+        seen, at = database_now + timedelta(seconds=took / 2), self.boottime()
         with self._lock:
-            if abs((seen - self._offset).total_seconds()) > max(took / 2, 0.001):
-                self._offset = seen
+            if self._known is None or abs((seen - self.now()).total_seconds()) > max(took / 2, 0.001):
+                self._known = (seen, at)
 
 
 def new_id() -> UUID:

@@ -11,8 +11,8 @@ from scheduler.runner.plan import PlanInForce
 from scheduler.runner.room import Room
 from scheduler.runner.ticker import Ticker
 from scheduler.store import jobs as store_jobs
+from scheduler.store.apply import Applied
 from scheduler.store.engine import Session
-from scheduler.store.jobs import Applied
 from scheduler.store.replicas import Pulse
 
 
@@ -26,7 +26,10 @@ class Follower:
         self._room, self._plan, self._ticker, self._session = room, plan, ticker, session
         self._in_force: int | None = None
         self._outdated, self._stale = threading.Event(), threading.Event()
+        self._generation = 0
         self.apply: Callable[[], Applied]
+        self.cut: Callable[[], None] = lambda: None
+        self.migrate: Callable[[], object] = lambda: None
         self.wake: Callable[[], None] = lambda: None
 
     def pulse(self, pulse: Pulse | None) -> None:
@@ -41,7 +44,9 @@ class Follower:
                 self._in_force = pulse.in_force
                 self._outdated.set()
             elif self._plan.any_at_rest():
-                self._stale.set()  # a pause may have ended; nothing tells us but the job's row
+                # a pause may have ended, or somebody have put an older file in force while we were silent: nothing
+                # tells us but the jobs' rows
+                self._stale.set()
         if self._outdated.is_set() or self._stale.is_set():
             self.wake()
 
@@ -55,11 +60,21 @@ class Follower:
                 self._in_force = None  # the next heartbeat tries again
         elif self._stale.is_set():
             self._stale.clear()
-            self._plan.swap(store_jobs.read_jobs(self._session), self._plan.generation)
+            known = store_jobs.read_jobs(self._session)
+            self._plan.swap(known, self._plan.generation)
+            if self._in_force == self._generation and self._plan.differs_from(known):
+                self._outdated.set()
+                self.follow()
+
+    def start(self) -> None:
+        """Bring the schema up to date, and put our file in force. Raises SoloistError."""
+        self.migrate()
+        self.take()
 
     def take(self) -> None:
         """Put our file in force, unless a newer one is, and plan by what the database says. Raises SoloistError."""
         applied = self.apply()
+        self._generation = applied.generation
         self._in_force = applied.generation if applied.in_force else self._in_force
         self._plan.swap(store_jobs.read_jobs(self._session), applied.generation)
         if applied.added or applied.changed or applied.removed:

@@ -11,11 +11,13 @@ from typing import Any
 from uuid import UUID
 
 from scheduler.core.events import LeaseLostEvent
+from scheduler.core.model import TERMINAL
 from scheduler.core.policy import renew_interval, trust_window
 from scheduler.kinds import Stop
 from scheduler.pool.text import clean_json
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Held, Seats
+from scheduler.runner.tally import Tally
 from scheduler.store import replicas, runs
 from scheduler.store.engine import Session
 from scheduler.store.replicas import HEARTBEAT, Pulse
@@ -24,8 +26,10 @@ from scheduler.store.replicas import HEARTBEAT, Pulse
 class Keeper:
     """`step` belongs to one thread. `pulse` is told what each heartbeat learned; None: the replica's row is gone."""
 
-    def __init__(self, session: Session, room: Room, seats: Seats, pulse: Callable[[Pulse | None], None]) -> None:
-        self._session, self._seats, self._pulse = session, seats, pulse
+    def __init__(
+        self, session: Session, room: Room, seats: Seats, tally: Tally, pulse: Callable[[Pulse | None], None]
+    ) -> None:
+        self._session, self._seats, self._tally, self._pulse = session, seats, tally, pulse
         self._owner, self._clock, self._bus = room.owner, room.clock, room.bus
         self._interval = renew_interval(room.owner.lease)
         self._beat_at = 0.0
@@ -64,19 +68,19 @@ class Keeper:
     def _look_for(self, missing: list[Held], until: float) -> None:
         """A row that was not renewed is locked for a moment, ended by its own attempt, or lost."""
         standing = runs.read_held(self._session, self._owner, [(h.claim.id, h.claim.attempt) for h in missing])
-        still = {one.claim.id for one in self._seats.held()}
+        still = self._seats.held()
         for one in missing:
             how = standing.get(one.claim.id)
-            if one.claim.id not in still or (how is not None and how.held):
+            if one not in still or (how is not None and how.held):
                 continue
-            if how is not None and how.recorded:
+            if how is not None and how.recorded and how.status in TERMINAL:
                 one.extend(until)  # `ctx.transaction()` has ended the run; what the body does after it is harmless
             elif one.stop(Stop.LEASE_LOST):
                 self._bus.publish(LeaseLostEvent(**_about(one, self._owner.name), reason="the run was taken over"))
 
     def _beat(self) -> None:
         sent = self._clock.boottime()
-        pulse = replicas.heartbeat(self._session, self._owner.id, self._clock.offset)
+        pulse = replicas.heartbeat(self._session, self._owner.id, self._clock.offset, self._tally.counts())
         now = self._clock.boottime()
         self._beat_at = now + HEARTBEAT
         if pulse is not None:

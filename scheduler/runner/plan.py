@@ -65,6 +65,14 @@ class PlanInForce:
         with self._lock:
             self._jobs, self.generation, self.version = jobs, generation, self.version + 1
 
+    def differs_from(self, known: Sequence[KnownJob]) -> bool:
+        """Whether the database has another spec of a job of ours in force, or none."""
+        there = {job.name: job for job in known}
+        return any(
+            name not in there or there[name].removed or there[name].spec_hash != spec_hash
+            for name, (_, spec_hash) in self._specs.items()
+        )
+
     def any_at_rest(self) -> bool:
         """Whether a job of ours stands still."""
         return any(job.at_rest for job in self.jobs().values())

@@ -12,7 +12,7 @@ from scheduler.core.events import Bus, EngineFailed
 from scheduler.core.policy import reconnect_wait
 from scheduler.runner.clock import SystemClock
 from scheduler.store.claims import Owner
-from scheduler.store.engine import ContactLost
+from scheduler.store.engine import Blocked, ContactLost
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,10 @@ class Loop:
             while not self._stopping.is_set():
                 try:
                     wait, tries = self._step(), 0
-                except ContactLost:
+                except (
+                    ContactLost,
+                    Blocked,
+                ):  # nothing was done; a lock that somebody holds is not the end of a replica
                     wait, tries = reconnect_wait(tries, random.random()), tries + 1  # noqa: S311
                     self._stopping.wait(wait)
                     continue

@@ -74,7 +74,7 @@ class Seats:
         self._threads = Threads(count, "seat")
         self._changed = threading.Condition()
         self._reserved = 0
-        self._held: dict[UUID, Held] = {}
+        self._held: set[Held] = set()  # by identity: two attempts of one run may be here, a zombie and its successor
         self._claiming: set[UUID] = set()
 
     def reserve(self, most: int) -> int:
@@ -97,7 +97,7 @@ class Seats:
     def begin(self, held: Held) -> None:
         """Start the attempt in a seat that was reserved for it."""
         with self._changed:
-            self._held[held.claim.id] = held
+            self._held.add(held)
         self._threads.submit(lambda: self._sit(held))
 
     def _sit(self, held: Held) -> None:
@@ -106,7 +106,7 @@ class Seats:
         except Exception as error:  # its outcome could not be written: nothing of a job's own gets here
             self.failed(error)
         with self._changed:
-            del self._held[held.claim.id]
+            self._held.discard(held)
             self._reserved -= 1
             self._changed.notify_all()
         self.freed()
@@ -114,12 +114,12 @@ class Seats:
     def held(self) -> list[Held]:
         """The runs in the seats now."""
         with self._changed:
-            return list(self._held.values())
+            return list(self._held)
 
-    def known(self) -> list[UUID]:
+    def known(self) -> set[UUID]:
         """The ids of all runs in seats or on their way to one."""
         with self._changed:
-            return [*self._held, *self._claiming]
+            return {held.claim.id for held in self._held} | self._claiming
 
     def wait_empty(self, seconds: float) -> bool:
         """Wait until no seat is taken; False when time ran out first."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from scheduler.core.events import EngineFailed, ReplicaDraining, ReplicaStarted, ReplicaStopped
 from scheduler.kinds import Kind, Stop
@@ -24,6 +24,7 @@ from scheduler.runner.room import Loop, Room
 from scheduler.runner.seats import Seats
 from scheduler.runner.settler import Settler
 from scheduler.runner.sweeper import Sweeper
+from scheduler.runner.tally import Tally
 from scheduler.runner.ticker import Ticker
 from scheduler.store import claims, replicas, runs
 from scheduler.store.engine import ContactLost, Refused, Session
@@ -46,6 +47,7 @@ class Parts:
     follower: Follower
     keeper: Keeper
     sweeper: Sweeper
+    tally: Tally
     kinds: tuple[Kind, ...]
     wakeup: Wakeup
     sessions: dict[str, Session]
@@ -79,6 +81,11 @@ class Service:
         self._sweeps = Loop("sweeper", parts.sweeper.step, room, self._fail, parts.wakeup)
         parts.seats.freed, parts.seats.failed = self._seat_freed, self._seat_failed
 
+    @property
+    def stopping(self) -> threading.Event:
+        """Set when it is to stop, also because one of its threads has failed."""
+        return self._stopping
+
     def stop(self) -> None:
         """Begin to drain; called again, hand back at once."""
         if self._stopping.is_set():
@@ -94,7 +101,7 @@ class Service:
 
     def start(self) -> None:
         """Everything up to the first tick. Raises SoloistError."""
-        self._parts.follower.take()
+        self._parts.follower.start()
         facts, room = self._facts, self._parts.room
         room.bus.publish(
             ReplicaStarted(
@@ -105,8 +112,8 @@ class Service:
                 database=facts.database,
             )
         )
-        self._parts.follower.say()
-        self._warm()
+        with suppress(ContactLost):  # nothing here that the loops would not do again
+            self._warm()
         self._keeps.start()
         if facts.takes_work:
             self._sweeps.start()
@@ -114,10 +121,13 @@ class Service:
             self._alarm.start()
 
     def _warm(self) -> None:
-        """Have the statements of the first tick planned before it comes."""
+        """Measure the clock by which the first ticks are judged, have their statements planned, and say the plan."""
         owner, sessions = self._parts.room.owner, self._parts.sessions
+        self._parts.keeper.step()
         claims.claim(sessions["ticker"], owner, ())
         runs.settle(sessions["settler"], owner, ())
+        if self._facts.takes_work:
+            self._parts.follower.say()
 
     def _seat_freed(self) -> None:
         """Fill it, if there may be something to fill it with."""
@@ -153,19 +163,23 @@ class Service:
             self._alarm.stop()
             self._end(("ticker", self._ticks), ("sweeper", self._sweeps))
         running = parts.seats.held()
-        room.bus.publish(ReplicaDraining(replica=room.owner.name, running=len(running), within=self._facts.drain))
+        jobs = tuple(sorted({held.claim.job for held in running}))
+        room.bus.publish(
+            ReplicaDraining(replica=room.owner.name, running=len(running), within=self._facts.drain, jobs=jobs)
+        )
         self._wait_for_bodies()
         handed_back = self._stop_bodies()
         self._end(("keeper", self._keeps))
         for kind in parts.kinds:
             kind.close()
         with suppress(ContactLost, Refused):  # the exit code is for what ended the replica, not for this
-            replicas.leave(parts.sessions["keeper"], room.owner.id)
+            replicas.leave(parts.sessions["keeper"], room.owner.id, parts.tally.counts())
         for session in parts.sessions.values():
             session.close()
         parts.seats.close()
         parts.wakeup.close()
-        room.bus.publish(ReplicaStopped(replica=room.owner.name, handed_back=handed_back))
+        counts = asdict(parts.tally.counts())
+        room.bus.publish(ReplicaStopped(replica=room.owner.name, handed_back=handed_back, **counts))
 
     def _end(self, *loops: tuple[str, Loop]) -> None:
         """End engine threads. A call that does not come back is cut: a stop must not wait for a frozen database."""
@@ -174,6 +188,7 @@ class Service:
         for name, loop in loops:
             if not loop.join(PATIENCE):
                 self._parts.sessions[name].cut()
+                self._parts.follower.cut()
                 loop.join(None)
 
     def _wait_for_bodies(self) -> None:

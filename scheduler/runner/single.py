@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -28,6 +27,7 @@ EXIT_CODES = {
     Status.TIMED_OUT: 7,
 }
 ANOTHER_HAS_IT = 5
+STOPPED = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,10 @@ class Single:
 
     def __init__(self, service: Service, parts: Parts, say: Callable[[str], None]) -> None:
         self._service, self._parts, self._say = service, parts, say
-        self._stopping = threading.Event()
         self._session: Session = parts.sessions["ticker"]
 
     def stop(self) -> None:
         """Hand the run back and end."""
-        self._stopping.set()
         self._service.stop()
 
     def run(self, tick: Tick) -> int:
@@ -92,27 +90,31 @@ class Single:
         seats = self._parts.seats
         seats.reserve(1)
         seats.begin(Held(claim, tick.spec, sent + trust_window(self._parts.room.owner.lease)))
-        while not seats.wait_empty(1.0):
-            if self._stopping.is_set():
+        while not seats.wait_empty(0.2):
+            if self._service.stopping.is_set():
                 return  # the drain stops the body and hands the run back
 
     def _see_through(self, tick: Tick, created: Created) -> int:
         """Follow the run to its end, doing its further attempts here unless another replica takes them."""
         mine = created.fresh
-        while True:
+        while not self._service.stopping.is_set():
             standing = claims.find_run(self._session, tick.spec.name, tick.run_key)
             if standing.status in EXIT_CODES:
                 if not mine:
                     self._say(f"{tick.spec.name} {tick.run_key}: {standing.status} already, by {standing.owner}")
                 return EXIT_CODES[standing.status]
-            if standing.status is Status.RUNNING or self._stopping.wait(POLL if mine else 0.01):
+            if standing.status is Status.RUNNING:
                 self._say(f"{tick.spec.name} {tick.run_key}: {standing.owner or 'another replica'} has it")
                 return ANOTHER_HAS_IT
+            if self._service.stopping.wait(POLL if mine else 0.01):
+                break
             sent = self._parts.room.clock.boottime()
             claim = claims.dequeue_one(self._session, self._parts.room.owner, standing.id)
             if claim is not None:
                 mine = True
                 self._attend(tick, replace(claim, job=tick.spec.name), sent)
+        self._say(f"{tick.spec.name} {tick.run_key}: stopped before its end; the run is handed back")
+        return STOPPED
 
 
 def _first_claim(tick: Tick, run_id: UUID) -> Claim:

@@ -20,7 +20,7 @@ from scheduler.runner.plan import PlanInForce
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Held, Seats
 from scheduler.store import claims, runs
-from scheduler.store.engine import ContactLost, Refused, Session
+from scheduler.store.engine import CALL_DEADLINE, ContactLost, Refused, Session
 from scheduler.store.runs import Look, Settlement
 
 NEVER_BEGUN = Ending(Outcome.HANDED_BACK, error_text="the answer to the claim was lost", started=False)
@@ -36,7 +36,7 @@ class _Suspect:
 
 
 class Sweeper:
-    """`step` belongs to one thread; `seat_freed` and `answer_lost` may be called from any."""
+    """`step` belongs to one thread; `backlog`, `answer_lost` and `overflowed` are for any."""
 
     def __init__(self, session: Session, room: Room, plan: PlanInForce, seats: Seats) -> None:
         self._session, self._plan, self._seats = session, plan, seats
@@ -47,6 +47,7 @@ class Sweeper:
         self._look_at = 0.0
         self._backlog = threading.Event()
         self._unclear = threading.Event()
+        self._unclear_until = 0.0
 
     @property
     def backlog(self) -> bool:
@@ -65,13 +66,18 @@ class Sweeper:
         """Look, and do what the look asks for; returns seconds to the next one."""
         if self._unclear.is_set():
             self._unclear.clear()
+            # the statement itself may still be at work in the server: look again until it cannot be
+            self._unclear_until = self._clock.boottime() + CALL_DEADLINE + 2
+            self._look_at = 0.0
+        if self._clock.boottime() < self._unclear_until:
             self._return_orphans()
         if self._backlog.is_set() and self._clock.boottime() < self._look_at:
             self._dequeue()  # between two looks, freed seats are filled without one
             return max(0.0, self._look_at - self._clock.boottime())
         seen = runs.look(self._session, self._owner, self._plan.generation)
         self._sweep(seen)
-        busy = seen.others or seen.ready or bool(seen.expired)
+        unclear = self._clock.boottime() < self._unclear_until
+        busy = seen.others or seen.ready or bool(seen.expired) or unclear
         wait = self._busy if busy else self._idle
         if seen.next_in is not None:
             wait = min(wait, seen.next_in + 0.001)
@@ -172,12 +178,13 @@ class Sweeper:
         return 1
 
     def _return_orphans(self) -> None:
-        """Hand back runs that are ours though no seat knows them: their bodies have not begun."""
-        try:
-            self._hand_back(runs.orphans(self._session, self._owner, self._seats.known()))
-        except ContactLost:
-            self._unclear.set()
-            raise
+        """Hand back runs that are ours though no seat knows them: their bodies have not begun.
+
+        The seats are asked after the database: a claim of the ticker that commits in between is known to them.
+        """
+        mine = runs.read_mine(self._session, self._owner)
+        known = self._seats.known()
+        self._hand_back([(run_id, attempt) for run_id, attempt in mine if run_id not in known])
 
     def _hand_back(self, owned: Any) -> None:
         back = [Settlement(id_, attempt, Decision(Status.QUEUED), NEVER_BEGUN) for id_, attempt in owned]

@@ -47,7 +47,14 @@ class Threads:
         with self._changed:
             self._threads += 1
             number = self._threads
-        threading.Thread(target=self._live, name=f"{self._name}-{number}", daemon=True).start()
+        try:
+            threading.Thread(target=self._live, name=f"{self._name}-{number}", daemon=True).start()
+        except RuntimeError:  # the system gives no thread: those that are there go on, and the next work tries again
+            with self._changed:
+                self._threads -= 1
+                self._starting = False
+                if self._threads == 0:
+                    raise
 
     def _live(self) -> None:
         fresh = True

@@ -138,15 +138,16 @@ class Ticker:
         if granted < wanted:
             decided = _queue_beyond(decided, granted)
         sent, begun = self._clock.boottime(), 0
-        with self._seats.claiming(id_ for _, births in decided.values() for id_, _ in births):
-            try:
+        claiming = self._seats.claiming(id_ for _, births in decided.values() for id_, _ in births)
+        try:
+            with claiming:
                 answer = claims.claim(self._session, self._owner, [_want(*entry) for entry in decided.values()])
                 begun = self._begin(answer, decided, sent + trust_window(self._owner.lease))
-            except ContactLost:
-                self.unclear()
-                raise
-            finally:
-                self._seats.give_back(granted - begun)
+        except ContactLost:
+            self.unclear()  # after `claiming`: whoever looks for orphans must not find their ids still spoken for
+            raise
+        finally:
+            self._seats.give_back(granted - begun)
         return self._account(answer, decided)
 
     def _begin(self, answer: ClaimAnswer, decided: Decided, trust: float) -> int:
@@ -183,7 +184,7 @@ class Ticker:
         if not asked:
             return None
         wait: float | None = None
-        for lost in claims.read_lost(self._session, self._owner, asked):
+        for lost in claims.read_lost(self._session, asked):
             job, births = left[lost.job_id]
             if lost.at_rest or lost.spec_hash != job.spec_hash:
                 job.stand_down()

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from scheduler.core.errors import NotFound
 from scheduler.core.model import Birth, Claim, JobSpec, Status, Trigger
-from scheduler.store.engine import Row, Session
+from scheduler.store.engine import Row, Session, Statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class ClaimAnswer:
     database_now: datetime
 
 
-def claim(session: Session, owner: Owner, wants: Sequence[Want]) -> ClaimAnswer:
+def claim(session: Statements, owner: Owner, wants: Sequence[Want]) -> ClaimAnswer:
     """Claim a chunk of due ticks in one statement. Raises ContactLost: then whether it took effect is unknown."""
     ordered = sorted(wants, key=lambda want: want.job_id)
     births = [(want.job_id, id_, birth) for want in ordered for id_, birth in want.births]
@@ -80,7 +80,7 @@ def claim(session: Session, owner: Owner, wants: Sequence[Want]) -> ClaimAnswer:
             "skip_reason": [b.skip_reason.value if b.skip_reason else None for _, _, b in births],
             "if_blocked": [b.if_blocked.value for _, _, b in births],
             "trigger": [b.trigger.value for _, _, b in births],
-            "note": [None if b.missed is None else json.dumps({"missed": b.missed}) for _, _, b in births],
+            "note": [_note(b) for _, _, b in births],
         },
     )
     moved, jobs, ids, statuses, blockers, now, _ = rows[0]
@@ -89,6 +89,13 @@ def claim(session: Session, owner: Owner, wants: Sequence[Want]) -> ClaimAnswer:
         for job, id_, status, blocked in zip(jobs or (), ids or (), statuses or (), blockers or (), strict=True)
     )
     return ClaimAnswer(made, frozenset(moved or ()), now)
+
+
+def _note(birth: Birth) -> str | None:
+    """What the one row that stands for many missed ticks says of them."""
+    if birth.missed is None:
+        return None
+    return json.dumps({"missed": birth.missed, "or_more": True} if birth.capped else {"missed": birth.missed})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +113,12 @@ class Lost:
     database_now: datetime
 
 
-def read_lost(session: Session, owner: Owner, ticks: Sequence[tuple[int, str]]) -> tuple[Lost, ...]:
+def read_lost(session: Session, ticks: Sequence[tuple[int, str]]) -> tuple[Lost, ...]:
     """Read the jobs and the runs of ticks that were not won. `ticks`: (job id, run key)."""
-    rows = session.run("read_lost", {"me": owner.id, "job": [j for j, _ in ticks], "run_key": [k for _, k in ticks]})
+    rows = session.run("read_lost", {"job": [j for j, _ in ticks], "run_key": [k for _, k in ticks]})
     return tuple(
         Lost(job, key, mark, spec_hash, rest, run, Status(status) if status else None, winner, now)
-        for job, key, mark, spec_hash, _generation, rest, run, status, winner, _mine, now in rows
+        for job, key, mark, spec_hash, rest, run, status, winner, now in rows
     )
 
 

@@ -7,9 +7,9 @@ from what the database says.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, LiteralString
+from typing import Any, LiteralString, Protocol
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -35,6 +35,10 @@ OPTIONS = " ".join(
         "-c plan_cache_mode=force_generic_plan",
     )
 )
+UNREADABLE = (
+    "the database's address cannot be read: it is postgresql://user:password@host:port/name or key=value words, and "
+    "special characters of a password are percent-encoded (/ is %2F, @ is %40)"
+)
 Row = tuple[Any, ...]
 
 
@@ -52,6 +56,13 @@ class Refused(SoloistError):
 
 class Blocked(Refused):
     """Somebody holds a lock that this statement needs, and did not let go within LOCK_WAIT: nothing was done."""
+
+
+class Statements(Protocol):
+    """Whatever runs protocol statements: a session, or a transaction of several."""
+
+    def run(self, name: str, params: dict[str, Any]) -> list[Row]:
+        """Run `sql/<name>.sql` and return its rows."""
 
 
 class Contact:
@@ -205,7 +216,8 @@ class Session:
 
 
 def connect(database_url: str, room: str) -> psycopg.Connection[Any]:
-    """An autocommit connection with the engine's session settings."""
+    """An autocommit connection with the engine's session settings. Raises DatabaseUnreachable for no address at all."""
+    read_address(database_url)
     return psycopg.connect(
         database_url,
         autocommit=True,
@@ -229,11 +241,23 @@ def connect_once(database_url: str, room: str) -> psycopg.Connection[Any]:
         ) from None
 
 
-def masked(database_url: str) -> str:
-    """The address with no password in it, fit for logs."""
+def read_address(database_url: str) -> dict[str, Any]:
+    """The address in libpq's words. Raises DatabaseUnreachable; it quotes nothing."""
     try:
         words = conninfo_to_dict(database_url)
     except psycopg.Error:
+        raise DatabaseUnreachable(UNREADABLE) from None
+    port = str(words.get("port") or "")
+    if not all(part.isdigit() for part in port.split(",") if part) or "@" in str(words.get("dbname") or ""):
+        raise DatabaseUnreachable(UNREADABLE)  # a / or @ in the password has torn it apart
+    return words
+
+
+def masked(database_url: str) -> str:
+    """The address with no password in it, fit for logs."""
+    try:
+        words = read_address(database_url)
+    except DatabaseUnreachable:
         return "(an address that libpq cannot read)"
     host, port = words.get("host") or "the local socket", words.get("port")
     user = f"{words['user']}@" if words.get("user") else ""
@@ -255,6 +279,3 @@ def _is_loss(error: psycopg.Error, connection: psycopg.Connection[Any]) -> bool:
     if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
         return True
     return isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08")[:2] in ("08", "57", "53")
-
-
-Connect = Callable[[], psycopg.Connection[Any]]

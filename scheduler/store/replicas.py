@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -29,6 +29,7 @@ class Registration:
     tzdata: str
     seats: int
     clock_offset: float
+    serves: bool = True
 
     def write(self, connection: psycopg.Connection[Any], generation: int) -> None:
         """Insert the row; part of the transaction that applies the plan."""
@@ -50,12 +51,21 @@ class Pulse:
     database_now: datetime
 
 
-def heartbeat(session: Session, me: UUID, clock_offset: float) -> Pulse | None:
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a replica has lived through: outcomes refused, bodies stopped for a lost run, runs taken from others."""
+
+    fenced_writes: int = 0
+    leases_lost: int = 0
+    takeovers: int = 0
+
+
+def heartbeat(session: Session, me: UUID, clock_offset: float, counts: Counts) -> Pulse | None:
     """Say that this replica lives. None: its row is gone (purged by hand); it must register again."""
-    rows = session.run("heartbeat", {"me": me, "clock_offset": clock_offset, "silence": SILENCE})
+    rows = session.run("heartbeat", {"me": me, "clock_offset": clock_offset, "silence": SILENCE, **asdict(counts)})
     return Pulse(*rows[0]) if rows else None
 
 
-def leave(session: Session, me: UUID) -> None:
+def leave(session: Session, me: UUID, counts: Counts) -> None:
     """Say that this replica has stopped in good order."""
-    session.run("leave", {"me": me}, deadline=2.0)
+    session.run("leave", {"me": me, **asdict(counts)}, deadline=2.0)

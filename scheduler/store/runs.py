@@ -171,7 +171,6 @@ def end_stale(session: Session) -> tuple[tuple[UUID, str, str, datetime], ...]:
     return tuple((r[0], r[1], r[2], r[3]) for r in session.run("end_stale", {}))
 
 
-def orphans(session: Session, owner: Owner, known: Sequence[UUID]) -> tuple[tuple[UUID, int], ...]:
-    """(run id, attempt) of runs that are mine though no seat knows them."""
-    rows = session.run("orphans", {"me": owner.id, "known": list(known)})
-    return tuple((id_, attempt) for id_, attempt in rows)
+def read_mine(session: Session, owner: Owner) -> tuple[tuple[UUID, int], ...]:
+    """(run id, attempt) of all runs that are mine."""
+    return tuple((id_, attempt) for id_, attempt in session.run("read_mine", {"me": owner.id}))

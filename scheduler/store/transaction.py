@@ -30,7 +30,9 @@ class RunDoor:
 
     def __init__(self, database_url: str) -> None:
         def connect() -> psycopg.Connection[Any]:
-            return psycopg.connect(database_url, application_name="soloist job", connect_timeout=10)
+            # a stricter default of the role or database would fail each commit that a renewal has crossed (40001)
+            pinned = r"-c default_transaction_isolation=read\ committed"
+            return psycopg.connect(database_url, application_name="soloist job", connect_timeout=10, options=pinned)
 
         self._engine: Engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from scheduler.core.clock import Clock
 from scheduler.core.errors import DatabaseUnreachable, SchemaMismatch
 from scheduler.core.events import Bus
-from scheduler.store.engine import Contact, ContactLost, Session, connect_once, masked, one_line
+from scheduler.store.engine import Contact, ContactLost, Refused, Session, connect_once, masked, one_line
 from scheduler.store.watchdog import Watchdog
 
 NO_SCHEMA = (
@@ -54,8 +54,12 @@ def _in_words(database_url: str) -> Iterator[None]:
         yield
     except ContactLost as error:
         raise _lost(database_url, error) from None
-    except (psycopg.Error, DBAPIError) as error:
-        cause = error.orig if isinstance(error, DBAPIError) else error
+    except (psycopg.Error, DBAPIError, Refused) as error:
+        cause: object = error
+        if isinstance(error, DBAPIError):
+            cause = error.orig
+        elif isinstance(error, Refused):
+            cause = error.__cause__
         match cause:
             case (
                 psycopg.errors.UndefinedTable() | psycopg.errors.UndefinedColumn() | psycopg.errors.InvalidSchemaName()
@@ -69,4 +73,7 @@ def _in_words(database_url: str) -> Iterator[None]:
 
 
 def _lost(database_url: str, error: BaseException) -> DatabaseUnreachable:
-    return DatabaseUnreachable(f"PostgreSQL at {masked(database_url)} did not answer: {one_line(error)}")
+    return DatabaseUnreachable(
+        f"PostgreSQL at {masked(database_url)} did not answer: {one_line(error)}\n"
+        "Is it running, and is SOLOIST_DATABASE_URL right?"
+    )

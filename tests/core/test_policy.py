@@ -129,6 +129,11 @@ class TestMissedTicks:
         assert births[0].missed is not None
         assert births[0].missed >= 10_000
 
+    def test_a_late_tick_does_not_stand_in_the_way_of_one_on_time(self) -> None:
+        births = decide_tick(spec(misfire=missed(MisfirePolicy.LATEST)), hours(10)[0], NOON + timedelta(seconds=1))
+        assert skipped(births) == hours(11)
+        assert running(births) == hours(12)
+
     def test_missed_and_punctual_ticks_together(self) -> None:
         births = decide_tick(spec(misfire=missed(MisfirePolicy.SKIP)), hours(9)[0], NOON + timedelta(seconds=1))
         assert skipped(births) == hours(10, 11)
@@ -228,6 +233,12 @@ class TestOutcomes:
         careful = spec(after_crash=AfterCrash.FAIL)
         ending = Ending(Outcome.HANDED_BACK, started=False)
         assert decide_outcome(careful, claim(), ending, 0.5).status is Status.QUEUED
+
+    def test_a_child_that_could_not_be_had_is_no_lost_run(self) -> None:
+        careful = spec(after_crash=AfterCrash.FAIL)
+        ending = Ending(Outcome.CRASHED, started=False)
+        assert decide_outcome(careful, claim(), ending, 0.5) == Decision(Status.QUEUED, crashed=1)
+        assert decide_outcome(careful, claim(crashes=2), ending, 0.5) == Decision(Status.FAILED, crashed=1)
 
     @pytest.mark.parametrize(("outcome", "status"), [(Outcome.FAILED, "failed"), (Outcome.TIMED_OUT, "timed_out")])
     def test_at_most_once_does_not_retry_failures(self, outcome: Outcome, status: str) -> None:

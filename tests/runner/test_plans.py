@@ -111,8 +111,8 @@ def test_a_plan_that_cannot_be_applied_just_now_costs_no_running_body(
         other.execute("LOCK TABLE soloist.config IN EXCLUSIVE MODE")
         facts.sql(
             "INSERT INTO soloist.replica (id, name, host, pid, version, config_hash, generation, tzdata, seats,"
-            " seen_at)"
-            " VALUES (gen_random_uuid(), 'newer', 'h', 1, '0', 'x', 7, '2026', 1, now() + interval '1 h')"
+            " serves, seen_at)"
+            " VALUES (gen_random_uuid(), 'newer', 'h', 1, '0', 'x', 7, '2026', 1, true, now() + interval '1 h')"
         )
         blocked = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'soloist apply'"
         eventually(lambda: facts.sql(blocked), "it tries to apply its plan", 30)

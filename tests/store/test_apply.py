@@ -125,7 +125,7 @@ def test_an_older_file_touches_nothing_while_a_newer_ones_replica_lives(scene: S
     scene.apply(JOB, content="1", me=old)
     scene.apply(replace(JOB, timeout=5.0), content="2", me=new)
     before = scene.sql("SELECT * FROM soloist.job")
-    applied = scene.apply(JOB, spec("b"), content="1", me=old)
+    applied = scene.apply(JOB, content="1", me=old)
     assert (applied.generation, applied.in_force) == (1, False)
     assert scene.sql("SELECT * FROM soloist.job") == before
 
@@ -163,9 +163,9 @@ def test_many_replicas_that_start_at_once_agree(scene: Scene) -> None:
     with ThreadPoolExecutor(8) as threads:
         got = list(threads.map(start, range(8)))
     assert sorted(set(got)) == [1, 2, 3, 4]
-    contents = scene.sql("SELECT config_hash, generation FROM soloist.config ORDER BY 2")
-    assert [got[int(row["config_hash"])] for row in contents] == [1, 2, 3, 4]
-    newest = int(contents[-1]["config_hash"])
+    contents = scene.sql("SELECT content, generation FROM soloist.config ORDER BY 2")
+    assert [got[int(row["content"])] for row in contents] == [1, 2, 3, 4]
+    newest = int(contents[-1]["content"])
     assert scene.known()["a"].spec_hash == replace(JOB, timeout=float(newest + 1)).hash
 
 

@@ -44,7 +44,7 @@ def test_read_lost_names_the_winner(scene: Scene) -> None:
     scene.jobs(SKIP)
     job = scene.known()["a"]
     run = scene.running(scene.owner("the-winner"), SKIP)
-    (lost,) = claims.read_lost(scene.mine, scene.owner(), [(job.id, birth(1).run_key)])
+    (lost,) = claims.read_lost(scene.mine, [(job.id, birth(1).run_key)])
     assert (lost.winner, lost.run_id, lost.status, lost.watermark) == ("the-winner", run, Status.RUNNING, at(1))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
-from scene import Scene, at, birth, spec
+from scene import BASE, Scene, at, birth, registration, spec
 
 from scheduler.core.model import Overlap, Status
 from scheduler.store import claims
@@ -48,10 +49,11 @@ def test_what_is_not_ready_stays(scene: Scene) -> None:
 def test_a_replica_with_an_older_file_takes_nothing_that_changed_or_was_removed(scene: Scene) -> None:
     scene.jobs(JOB)
     _queue(scene, 2)
-    scene.sql("UPDATE soloist.job SET generation = 2")
+    held = scene.known()["a"].spec_hash
+    scene.sql("UPDATE soloist.job SET spec_hash = 'newer'")
     assert claims.dequeue(scene.mine, scene.owner(), 1, 9) == ()
-    scene.sql("UPDATE soloist.job SET removed_at = now()")
-    assert claims.dequeue(scene.mine, scene.owner(), 2, 9) == ()
+    scene.sql("UPDATE soloist.job SET spec_hash = %s, removed_at = now()", held)
+    assert claims.dequeue(scene.mine, scene.owner(), 1, 9) == ()
 
 
 def test_many_at_once_share_the_queue_without_a_double_or_a_leftover(scene: Scene) -> None:
@@ -83,3 +85,18 @@ def test_dequeue_one_takes_the_named_run_once(scene: Scene) -> None:
     assert claim is not None
     assert claim.attempt == 1
     assert claims.dequeue_one(scene.mine, owner, run) is None
+
+
+def test_a_generation_in_between_takes_nothing_after_a_rollback(scene: Scene) -> None:
+    """v1, v2, back to v1, then a pod of v2 again: its own spec of the job is not the one in force, though newer."""
+    one, two, three = registration("1"), registration("2"), registration("3")
+    scene.apply(JOB, content="1", me=one)
+    scene.apply(replace(JOB, timeout=5.0), content="2", me=two)
+    scene.sql("UPDATE soloist.replica SET stopped_at = now() WHERE id = %s", two.id)
+    scene.apply(JOB, content="1", me=one)
+    scene.apply(JOB, spec("other"), content="3", me=three)
+    scene.apply(replace(JOB, timeout=5.0), content="2", me=registration("2"))
+    scene.sql("UPDATE soloist.job SET watermark = %s", BASE)
+    _queue(scene, 1)
+    assert claims.dequeue(scene.mine, scene.owner(), 2, 9) == ()
+    assert len(claims.dequeue(scene.mine, scene.owner(), 3, 9)) == 1

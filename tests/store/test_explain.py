@@ -60,7 +60,9 @@ REGISTRATION = {
     "tzdata": "2026",
     "clock_offset": 0.0,
     "seats": 16,
+    "serves": True,
 }
+COUNTS = {"fenced_writes": 0, "leases_lost": 0, "takeovers": 0}
 PARAMETERS: dict[str, dict[str, Any]] = {
     "add_jobs": {"name": ["new"], "spec": ["{}"], "spec_hash": ["x"], "watermark": [NOW], "generation": 2},
     "change_jobs": {
@@ -112,12 +114,13 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "dequeue_one": {"me": ME, "lease": 15.0, "id": IDS[0]},
     "end_stale": {},
     "find_run": {"job": "j-1", "run_key": "k"},
-    "heartbeat": {"me": ME, "clock_offset": 0.0, "silence": 35.0},
+    "heartbeat": {"me": ME, "clock_offset": 0.0, "silence": 35.0, **COUNTS},
     "last_runs": {"job": TEN},
-    "leave": {"me": ME},
+    "leave": {"me": ME, **COUNTS},
     "lock_jobs": {},
     "look": {"me": ME, "generation": 1},
-    "orphans": {"me": ME, "known": IDS},
+    "read_mine": {"me": ME},
+    "register_plan": {"generation": 1, "name": ["a"], "spec_hash": ["h"]},
     "promote": {"job": TEN},
     "purge_batch": {**BOUNDS, "batch": 1000, "room": 1000},
     "purge_bounds": SECONDS,
@@ -127,7 +130,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "read_generation": {"config_hash": "x", "me": ME, "silence": 35.0},
     "read_held": {"me": ME, "id": IDS, "attempt": [1] * 50},
     "read_jobs": {"name": None},
-    "read_lost": {"me": ME, "job": TEN, "run_key": ["k"] * 10},
+    "read_lost": {"job": TEN, "run_key": ["k"] * 10},
     "register_config": {"config_hash": "y", "content": "", "retention": "{}"},
     "register_replica": REGISTRATION,
     "remove_jobs": {"id": TEN, "generation": 2},

@@ -196,11 +196,11 @@ def test_a_renewal_extends_names_cancels_and_skips_what_is_locked(scene: Scene) 
     assert set(runs.renew(scene.mine, scene.owner("x"), held).renewed) == set()
 
 
-def test_orphans_are_mine_that_no_seat_knows(scene: Scene) -> None:
+def test_what_is_mine(scene: Scene) -> None:
     one, two = spec("a"), spec("b")
     scene.jobs(one, two)
     owner = scene.owner()
     first, second = scene.running(owner, one), scene.running(owner, two)
-    assert runs.orphans(scene.mine, owner, [first]) == ((second, 1),)
-    assert runs.orphans(scene.mine, scene.owner("x"), []) == ()
+    assert set(runs.read_mine(scene.mine, owner)) == {(first, 1), (second, 1)}
+    assert runs.read_mine(scene.mine, scene.owner("x")) == ()
     assert claims.dequeue(scene.mine, owner, 1, 9) == ()

@@ -1,9 +1,10 @@
 -- Take queued runs into free seats: never more than those. Tick overflow, retries, take-overs and manual runs all pass here.
--- Only runs of jobs whose spec in force is no newer than this replica's file. MATERIALIZED: the locked rows are chosen once.
+-- Only runs of jobs whose spec in force is the one that this replica's file has. MATERIALIZED: the locked rows are chosen once.
 WITH picked AS MATERIALIZED (
     SELECT run.id
     FROM soloist.run
-    JOIN soloist.job ON job.id = run.job AND job.generation <= %(generation)s::int AND job.removed_at IS NULL
+    JOIN soloist.plan_job held ON held.generation = %(generation)s::int AND held.job = run.job
+    JOIN soloist.job ON job.id = run.job AND job.spec_hash = held.spec_hash AND job.removed_at IS NULL
     WHERE run.status = 'queued' AND run.ready_at <= clock_timestamp()
     ORDER BY run.priority, run.ready_at
     LIMIT %(seats)s::int

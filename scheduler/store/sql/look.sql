@@ -6,7 +6,8 @@ WITH expired AS (
 ), queued AS (
     SELECT COALESCE(bool_or(run.ready_at <= clock_timestamp()), false) AS ready,
            extract(epoch FROM min(run.ready_at) FILTER (WHERE run.ready_at > clock_timestamp()) - clock_timestamp())::float8 AS next_in
-    FROM soloist.run JOIN soloist.job ON job.id = run.job AND job.generation <= %(generation)s::int AND job.removed_at IS NULL
+    FROM soloist.run JOIN soloist.plan_job held ON held.generation = %(generation)s::int AND held.job = run.job
+    JOIN soloist.job ON job.id = run.job AND job.spec_hash = held.spec_hash AND job.removed_at IS NULL
     WHERE run.status = 'queued'
 )
 SELECT expired.ids, expired.untils, queued.ready, queued.next_in,

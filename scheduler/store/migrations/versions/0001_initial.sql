@@ -1,7 +1,7 @@
 -- The first schema. Safety lives here: what must not happen is forbidden by a constraint, not by code.
 
 CREATE TABLE soloist.config (
-    config_hash   text PRIMARY KEY,                      -- of the file's content
+    config_hash   text PRIMARY KEY,                      -- of the file's content, as the version that read it understood it
     generation    int NOT NULL UNIQUE,                   -- order of first sight; an edit back makes it the newest again
     content       text NOT NULL,
     retention     jsonb NOT NULL,                        -- seconds by group, for the purge
@@ -21,6 +21,14 @@ CREATE TABLE soloist.job (
     paused_reason text,
     removed_at    timestamptz
 ) WITH (fillfactor = 50);                                -- the watermark moves at each tick: keep those updates HOT
+
+-- Which spec of each job a generation holds: what its replicas may take from the queue.
+CREATE TABLE soloist.plan_job (
+    generation int NOT NULL REFERENCES soloist.config (generation),
+    job        int NOT NULL REFERENCES soloist.job (id),
+    spec_hash  text NOT NULL,
+    PRIMARY KEY (generation, job)
+);
 
 CREATE TABLE soloist.run (
     id                  uuid PRIMARY KEY,                -- UUIDv7 made by the claimer: tells one's own commit after a lost answer
@@ -120,6 +128,10 @@ CREATE TABLE soloist.replica (
     tzdata       text NOT NULL,
     clock_offset float8 NOT NULL DEFAULT 0,              -- seconds the replica's clock is ahead of the database's
     seats        int NOT NULL,
+    serves       boolean NOT NULL,                       -- ticks and takes work; one that only executes a run has no say in the plan
+    fenced_writes int NOT NULL DEFAULT 0,                -- outcomes of this replica that were refused: the run had been taken over
+    leases_lost  int NOT NULL DEFAULT 0,                 -- bodies stopped because the run was no longer this replica's
+    takeovers    int NOT NULL DEFAULT 0,                 -- runs that this replica took from others
     started_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     seen_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
     stopped_at   timestamptz

@@ -1,0 +1,225 @@
+"""The plan in the database: which jobs there are, up to where their ticks have rows, whose file is in force.
+
+Each distinct content of the file has a generation, in order of first sight. In force is the newest generation among the
+live replicas. `plan_job` says which spec of each job a generation holds, so an older replica may still take the runs of
+every job that the newer file left alone. No replica deletes what it does not know: a job that the file in force lacks
+is marked removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from uuid_utils.compat import uuid7
+
+from scheduler.core.errors import DatabaseUnreachable, PlanSuperseded
+from scheduler.core.model import JobSpec, Status
+from scheduler.core.policy import decide_tick, first_watermark
+from scheduler.core.spec import spec_from_dict
+from scheduler.store.claims import Owner, Want, claim
+from scheduler.store.engine import Row, connect_once, one_line
+from scheduler.store.replicas import SILENCE, Registration
+from scheduler.store.sql import load
+from scheduler.store.watchdog import Watchdog, shut
+
+DEADLINE = 30.0  # seconds that a whole application may take
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What putting a plan in force did. `in_force`: False when a newer one is, and nothing was touched."""
+
+    generation: int
+    in_force: bool
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFile:
+    """A plan as the store keeps it.
+
+    `config_hash`: of the file's bytes; `retention`: seconds by group of states. `only`: the one job that is to be put
+    in force; whoever executes a single run has no say in the others.
+    """
+
+    config_hash: str
+    content: str
+    retention: dict[str, float]
+    jobs: tuple[JobSpec, ...]
+    only: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What has a generation: the file as this version understands it.
+
+        Two versions that read one file differently must not both think that their own reading is in force.
+        """
+        return hashlib.sha256(" ".join([self.config_hash, *(job.hash for job in self.jobs)]).encode()).hexdigest()[:16]
+
+
+class Applier:
+    """Puts one plan in force, at the start and whenever the database says that something else is."""
+
+    def __init__(self, database_url: str, plan: PlanFile, me: Registration, watchdog: Watchdog) -> None:
+        self._url, self._plan, self._me, self._watchdog = database_url, plan, me, watchdog
+        self._connection: psycopg.Connection[Any] | None = None
+        self.new_id: Callable[[], UUID] = uuid7
+
+    def __call__(self) -> Applied:
+        """Raises DatabaseUnreachable: nothing was done; and PlanSuperseded, for `only`."""
+        with connect_once(self._url, "apply") as connection:
+            self._connection = connection
+            number = self._watchdog.begin(connection, DEADLINE)
+            try:
+                return apply(connection, self._plan, self._me, self.new_id)
+            finally:
+                self._watchdog.end(number)
+                self._connection = None
+
+    def cut(self) -> None:
+        """Make a call that is on its way fail now, from another thread."""
+        connection = self._connection
+        if connection is not None:
+            shut(connection)
+
+
+def apply(connection: psycopg.Connection[Any], plan: PlanFile, me: Registration, new_id: Callable[[], UUID]) -> Applied:
+    """Register the content and the replica, and put the plan in force unless a newer one is. One transaction.
+
+    Before a spec changes, the ticks that the old one still owed are accounted for, up to the database's now.
+    Raises DatabaseUnreachable when the connection broke, or somebody kept a lock for too long: nothing was done.
+    """
+    try:
+        with connection.transaction():
+            return _Application(connection, plan, new_id).apply(me)
+    except psycopg.OperationalError as error:
+        raise DatabaseUnreachable(f"the plan could not be put in force: {one_line(error)}") from error
+
+
+class _Application:
+    """One application of a plan, inside its transaction."""
+
+    def __init__(self, connection: psycopg.Connection[Any], plan: PlanFile, new_id: Callable[[], UUID]) -> None:
+        self._connection, self._plan, self._new_id = connection, plan, new_id
+        self._generation = 0
+        self._now: datetime
+
+    def run(self, name: str, params: dict[str, Any]) -> list[Row]:
+        """Run `sql/<name>.sql` in this transaction."""
+        cursor = self._connection.execute(load(name), params or None)
+        return cursor.fetchall() if cursor.description else []
+
+    def apply(self, me: Registration) -> Applied:
+        """All of it. Raises PlanSuperseded, which undoes all of it."""
+        plan = self._plan
+        # two contents seen first at one instant must not get one generation
+        self._connection.execute("LOCK TABLE soloist.config IN EXCLUSIVE MODE")
+        retention = json.dumps(plan.retention)
+        self.run("register_config", {"config_hash": plan.key, "content": plan.content, "retention": retention})
+        asked = {"config_hash": plan.key, "me": me.id, "silence": SILENCE}
+        self._generation, newest, self._now = self.run("read_generation", asked)[0]
+        if self._generation >= newest:
+            done = self._put_in_force()
+        else:
+            self._refuse_superseded()
+            done = Applied(self._generation, in_force=False)
+        self.run(
+            "register_plan",
+            {
+                "generation": self._generation,
+                "name": [job.name for job in plan.jobs],
+                "spec_hash": [job.hash for job in plan.jobs],
+            },
+        )
+        me.write(self._connection, self._generation)
+        return done
+
+    def _refuse_superseded(self) -> None:
+        """Whoever came for one job must not run another spec of it than the one in force."""
+        for spec in self._plan.jobs:
+            known = self.run("read_jobs", {"name": [spec.name]}) if spec.name == self._plan.only else []
+            if self._plan.only == spec.name and (not known or known[0][2] != spec.hash or known[0][6]):
+                raise PlanSuperseded(f"{spec.name}: a newer jobs file is in force, and has another spec of this job")
+
+    def _put_in_force(self) -> Applied:
+        only, generation = self._plan.only, self._generation
+        specs = [spec for spec in self._plan.jobs if only is None or spec.name == only]
+        known = {row[1]: row for row in self.run("lock_jobs", {})}
+        wanted = {spec.name for spec in specs}
+        # also those that a generation newer than ours removed or changed: nothing of it is in force any more
+        stray = {name: row for name, row in known.items() if name not in wanted and only is None}
+        gone = [row for row in stray.values() if not row[6] or row[4] > generation]
+        kept = [(known[spec.name], spec) for spec in specs if spec.name in known]
+        changed = [(row, spec) for row, spec in kept if row[3] != spec.hash or row[6]]
+        self._settle_accounts([row for row in [*(row for row, _ in changed), *gone] if not row[6]])
+        self._change(kept)
+        if gone:
+            self.run("remove_jobs", {"id": [row[0] for row in gone], "generation": generation})
+        added = [spec for spec in specs if spec.name not in known]
+        self._add(added)
+        return Applied(
+            generation,
+            in_force=True,
+            added=tuple(spec.name for spec in added),
+            changed=tuple(spec.name for _, spec in changed),
+            removed=tuple(row[1] for row in gone if not row[6]),
+        )
+
+    def _settle_accounts(self, rows: list[Row]) -> None:
+        """Give every tick that the old specs owe its row. Born queued: whoever holds the new spec runs them."""
+        wants = []
+        for id_, _, old, spec_hash, _, watermark, _, paused in rows:
+            spec = spec_from_dict(old)
+            births = decide_tick(spec, watermark, self._now)
+            if not births or paused:
+                continue
+            queued = (replace(b, status=Status.QUEUED) if b.status is Status.RUNNING else b for b in births)
+            wants.append(Want(id_, spec, spec_hash, watermark, tuple((self._new_id(), birth) for birth in queued)))
+        if wants:
+            nobody = Owner(UUID(int=0), "", 1.0)  # nothing is born running, so nobody owns anything
+            claim(self, nobody, wants)
+
+    def _change(self, kept: list[tuple[Row, JobSpec]]) -> None:
+        """Write the specs that differ in anything; only a changed hash makes a new generation and a new start."""
+        mine = self._generation
+        stale = [(r, s) for r, s in kept if r[3] != s.hash or r[6] or r[4] > mine or r[2] != _plain(s)]
+        if not stale:
+            return
+        fresh = [row[3] != spec.hash or row[6] for row, spec in stale]
+        self.run(
+            "change_jobs",
+            {
+                "id": [row[0] for row, _ in stale],
+                "spec": [json.dumps(spec.to_dict()) for _, spec in stale],
+                "spec_hash": [spec.hash for _, spec in stale],
+                "generation": [mine if new else min(r[4], mine) for (r, _), new in zip(stale, fresh, strict=True)],
+                "watermark": [self._now if new else r[5] for (r, _), new in zip(stale, fresh, strict=True)],
+            },
+        )
+
+    def _add(self, added: list[JobSpec]) -> None:
+        if not added:
+            return
+        self.run(
+            "add_jobs",
+            {
+                "name": [spec.name for spec in added],
+                "spec": [json.dumps(spec.to_dict()) for spec in added],
+                "spec_hash": [spec.hash for spec in added],
+                "watermark": [first_watermark(spec, self._now) for spec in added],
+                "generation": self._generation,
+            },
+        )
+
+
+def _plain(spec: JobSpec) -> Any:
+    return json.loads(json.dumps(spec.to_dict()))
