@@ -134,3 +134,9 @@ _WAYS = {
     "nul checkpoint": lambda ctx: ctx.save_checkpoint({"text": "a\x00b"}),
     "result": lambda ctx: {"rows": 3, "ünï": ["ß", None, 1.5]},
 }
+
+
+def nap(ctx: RunContext, path: str, seconds: float) -> None:
+    """One effect at the beginning, then some time at work."""
+    note(path, ctx.job, ctx.run_key, ctx.attempt, os.getpid())
+    threading.Event().wait(seconds)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from replicas import eventually
-from scene import Scene, birth, spec
+from scene import Scene, at, birth, spec
 
 from scheduler.core.events import RunTakenOver
-from scheduler.core.model import Overlap, Status
+from scheduler.core.model import Claim, Overlap, Status, Trigger
 from scheduler.core.policy import renew_interval
 from scheduler.runner.plan import PlanInForce
 from scheduler.runner.room import Room
@@ -111,3 +113,37 @@ def test_it_seats_no_more_than_there_are_seats(facts: Scene, build: Build) -> No
     sweeper.step()
     assert len([row for row in facts.rows() if row["status"] == "running"]) == 2
     eventually(lambda: len(attended) == 2, "both are attended")
+
+
+def test_a_claim_that_commits_while_orphans_are_looked_for_is_none(
+    facts: Scene, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ticker claims and seats a run while the sweeper's look is on its way (its session had to reconnect)."""
+    gate = threading.Event()
+    sweeper = build(2, lambda _: gate.wait(30) and None)
+    seats, session, owner = sweeper._seats, sweeper._session, sweeper._owner
+    look, seated = session.run, []
+
+    def late(name: str, params: dict[str, Any], **more: Any) -> list[Any]:
+        if name == "read_mine" and not seated:
+            run = facts.running(owner, JOB)
+            seated.append(run)
+            seats.reserve(1)
+            seats.begin(Held(Claim(run, "a", "k", at(1), 1, 0, 0, Trigger.SCHEDULE), JOB, facts.clock.boottime() + 9))
+        return look(name, params, **more)
+
+    monkeypatch.setattr(session, "run", late)
+    sweeper.answer_lost()
+    sweeper.step()
+    gate.set()
+    assert facts.row(seated[0])["status"] == "running"
+    assert facts.row(seated[0])["attempt"] == 1
+
+
+def test_a_claim_whose_answer_was_lost_is_handed_back(facts: Scene, build: Build) -> None:
+    sweeper = build(0)
+    orphan = facts.running(sweeper._owner, JOB)
+    sweeper.answer_lost()
+    sweeper.step()
+    assert facts.row(orphan)["status"] == "queued"
+    assert [row["outcome"] for row in facts.attempts(orphan)] == ["handed_back"]
