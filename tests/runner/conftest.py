@@ -32,4 +32,4 @@ def facts(database_url: str) -> Iterator[Scene]:
     """The rows of the test's own database."""
     scene = Scene(database_url)
     yield scene
-    scene.close()
+    scene.leave()

@@ -147,3 +147,34 @@ def test_a_job_that_rested_ticks_again(start: Start, facts: Scene, tmp_path: Pat
     before = len(local.of(TickWon, job="a"))
     facts.sql("UPDATE soloist.job SET paused_at = NULL, watermark = clock_timestamp()")
     eventually(lambda: len(local.of(TickWon, job="a")) > before, "it ticks again")
+
+
+def test_a_replica_that_was_silent_puts_its_file_in_force_again(start: Start, facts: Scene, tmp_path: Path) -> None:
+    """While it was frozen an older replica took over the plan; its heartbeat alone does not show that."""
+    newer = start(jobs_file(same=_tick(tmp_path), late=_tick(tmp_path)), name="newer")
+    newer.heard(AttemptStarted, job="late")
+    with psycopg.connect(facts.url, autocommit=True) as other:
+        other.execute("UPDATE soloist.job SET removed_at = now() WHERE name = 'late'")
+        other.execute("UPDATE soloist.job SET spec_hash = 'an older one' WHERE name = 'same'")
+    planned = {job.spec.name: job for job in newer.parts.plan.jobs().values()}
+    eventually(lambda: planned["same"].at_rest and planned["late"].at_rest, "it stands still")
+    _goes_on(facts, "late", "newer")
+    _goes_on(facts, "same", "newer")
+    assert facts.sql("SELECT removed_at FROM soloist.job WHERE name = 'late'") == [{"removed_at": None}]
+
+
+def test_a_lock_that_somebody_holds_ends_no_replica(
+    start: Start, facts: Scene, tmp_path: Path, database_url: str
+) -> None:
+    """VACUUM FULL, an index, a migration: the table is away for longer than a statement waits."""
+    local = start(jobs_file(a=_tick(tmp_path)), name="local")
+    local.heard(AttemptStarted, job="a")
+    with psycopg.connect(database_url) as other:
+        for table in ("run", "replica"):
+            other.execute(f"LOCK TABLE soloist.{table} IN ACCESS EXCLUSIVE MODE")
+        tries = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = %s"
+        for room in ("soloist ticker", "soloist sweeper"):
+            with psycopg.connect(database_url, autocommit=True) as watcher:
+                eventually(lambda r=room, w=watcher: w.execute(tries, (r,)).fetchone(), f"{room} waits for the lock")
+    _goes_on(facts, "a", "local")
+    assert not local.of(EngineFailed)

@@ -1,0 +1,78 @@
+"""exec: one run under the same guard, by a process that has no say in the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from local import Local
+from replicas import HERE, jobs_file
+from scene import Scene
+
+from scheduler.app import Soloist
+from scheduler.config.jobs_file import parse
+from scheduler.config.settings import Settings
+from scheduler.core.errors import PlanSuperseded
+from scheduler.core.schedule import latest_upto
+from scheduler.runner.single import Single, tick_of
+
+Start = Callable[..., Local]
+
+
+def execute(url: str, jobs: str, job: str = "a") -> tuple[int, list[str]]:
+    """Its exit code, and what it said."""
+    plan, said = parse(jobs.encode(), "jobs.yaml", HERE / "bodies"), []
+    parts, service = Soloist(Settings(replica="pod", lease=5.0, drain=1.0, seats=1), plan, url).wire(only=job)
+    spec = next(spec for spec in plan.jobs if spec.name == job)
+    assert spec.schedule is not None
+    now = parts.room.clock.now() - timedelta(seconds=1)
+    at = latest_upto(spec.schedule, now)
+    assert at is not None
+    single = Single(service, parts, said.append)
+    return single.run(tick_of(spec, at)), said
+
+
+def entry(path: Path, **fields: object) -> dict[str, object]:
+    return {"call": "effects:append", "every": "1h", "isolation": "thread", "args": {"path": str(path)}, **fields}
+
+
+def test_the_tick_runs_once_however_often_it_is_asked_for(database_url: str, facts: Scene, tmp_path: Path) -> None:
+    jobs = jobs_file(a=entry(tmp_path / "seen"))
+    assert execute(database_url, jobs)[0] == 0
+    code, said = execute(database_url, jobs)
+    assert code == 0
+    assert "succeeded already, by pod" in said[0]
+    assert len((tmp_path / "seen").read_text().splitlines()) == 1
+    assert [row["trigger"] for row in facts.rows("a")] == ["cronjob"]
+
+
+def test_it_leaves_the_other_jobs_of_the_plan_alone(
+    start: Start, database_url: str, facts: Scene, tmp_path: Path
+) -> None:
+    start(jobs_file(a=entry(tmp_path / "seen"), other=entry(tmp_path / "other")), name="replica")
+    before = facts.sql("SELECT name, spec_hash, generation, removed_at FROM soloist.job ORDER BY 1")
+    assert execute(database_url, jobs_file(a=entry(tmp_path / "seen")))[0] == 0
+    assert facts.sql("SELECT name, spec_hash, generation, removed_at FROM soloist.job ORDER BY 1") == before
+
+
+def test_an_older_file_does_not_run_what_a_newer_one_changed(
+    start: Start, database_url: str, tmp_path: Path, facts: Scene
+) -> None:
+    old = jobs_file(a=entry(tmp_path / "seen"))
+    assert execute(database_url, old)[0] == 0
+    start(jobs_file(a=entry(tmp_path / "seen", timeout="9s")), name="newer")
+    facts.sql("DELETE FROM soloist.run")
+    with pytest.raises(PlanSuperseded, match="a newer jobs file is in force"):
+        execute(database_url, old)
+    assert facts.rows("a") == []
+
+
+def test_failures_are_retried_here_and_end_in_the_exit_code(database_url: str, facts: Scene, tmp_path: Path) -> None:
+    fails = entry(
+        tmp_path / "seen", args={"how": "raise"}, call="effects:behave", retry={"attempts": 2, "backoff": "100ms", "max": "1s"}
+    )
+    code, _ = execute(database_url, jobs_file(a=fails))
+    assert code == 1
+    assert [(row["status"], row["attempt"]) for row in facts.rows("a")] == [("failed", 2)]
