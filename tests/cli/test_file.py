@@ -56,6 +56,33 @@ def test_every_problem_at_once_with_its_place(desk: Desk) -> None:
     assert not (desk.folder / ".soloist").exists(), "and starts nothing"
 
 
+def test_broken_entries_hide_no_other_problem(desk: Desk) -> None:
+    desk.write(
+        typo={"every": "1h", "call": "work:quik"},
+        shape={"evry": "1h", "call": "work:quick"},
+        args={"every": "1h", "call": "work:slow", "args": {"secs": 1}},
+        good={"every": "1h", "call": "work:quick"},
+    )
+    for command in ("check", "serve"):
+        answer = desk.run(command)
+        assert answer.code == 3
+        assert [line.split(": ")[1] for line in answer.err.splitlines()[:3]] == [
+            "jobs.typo.call", "jobs.shape.evry", "jobs.args.args.secs"
+        ]  # fmt: skip
+        assert "3 problems; nothing was started" in answer.err
+    assert [row["path"] for row in desk.run("check", "-o", "json").rows] == [
+        "jobs.typo.call", "jobs.shape.evry", "jobs.args.args.secs"
+    ]  # fmt: skip
+
+
+def test_a_secret_in_the_file_is_refused_and_not_shown(desk: Desk) -> None:
+    desk.write(a={"every": "1h", "call": "work:slow", "args": {"seconds": "postgresql://me:s3cr3t@db/app"}})
+    answer = desk.run("check")
+    assert answer.code == 3
+    assert "jobs.a.args.seconds: a secret must not stand in the file" in answer.err
+    assert "s3cr3t" not in answer.err + answer.out
+
+
 def test_what_a_module_prints_is_no_data(desk: Desk) -> None:
     (desk.folder / "loud.py").write_text("print('imported')\ndef f(ctx): pass\n")
     desk.write(a={"every": "1h", "call": "loud:f"})

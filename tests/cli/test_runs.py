@@ -59,6 +59,39 @@ def test_list_for_people(desk: Desk, scene: Scene, owner: Owner) -> None:
     assert "\x1b" not in second, "what a job wrote must not steer the terminal"
 
 
+def test_duration_and_error_belong_to_what_the_row_says(desk: Desk, scene: Scene, owner: Owner) -> None:
+    """A run that failed once, is queued, runs again, and fails for good."""
+    run = scene.running(owner, A)
+    again = Decision(Status.QUEUED, spent=1)
+    runs.settle(scene.mine, owner, [Settlement(run, 1, again, Ending(Outcome.FAILED, error_text="boom"))])
+
+    def listed() -> tuple[str, float | None]:
+        (row,) = desk.run("runs", "list", "-o", "json").rows
+        assert row["last_error"] == "boom", "JSON has what the row has"
+        return desk.run("runs", "list").out.splitlines()[1], row["duration"]
+
+    line, duration = listed()
+    assert line.endswith("Z            last: boom"), "nothing lasts while it is queued"
+    assert duration is None
+    assert not [line for line in desk.run("runs", "show", str(run)).out.splitlines() if line.startswith("duration")]
+    scene.sql(
+        "UPDATE soloist.run SET status = 'running', attempt = 2, started_at = clock_timestamp() - interval '9 s',"
+        " claimed_by = %s, claimed_until = clock_timestamp() + interval '1 min', ready_at = NULL",
+        owner.id,
+    )
+    line, duration = listed()
+    assert "boom" not in line, "it is not the running attempt's"
+    assert duration is not None
+    assert duration >= 9
+    scene.sql(
+        "UPDATE soloist.run SET status = 'failed', finished_at = started_at + interval '5 s', claimed_by = NULL,"
+        " claimed_until = NULL, ready_at = NULL"
+    )
+    line, duration = listed()
+    assert line.endswith("5.0s  boom")
+    assert duration == 5
+
+
 def test_list_filters_and_pages(desk: Desk, scene: Scene, owner: Owner) -> None:
     first = ended(scene, owner, Status.SUCCEEDED)
     second = ended(scene, owner, Status.FAILED, second=2)
@@ -190,7 +223,13 @@ def test_replicas(desk: Desk, scene: Scene, owner: Owner) -> None:
     (row,) = [row for row in desk.run("replicas", "-o", "json").rows if row["name"] == "worker"]
     assert row["state"] == "live"
     assert {"host", "pid", "version", "generation", "config_hash", "seats", "clock_offset", "seen_ago"} <= row.keys()
-    assert "worker" in desk.run("replicas").out
+    assert (row["fenced_writes"], row["leases_lost"], row["takeovers"]) == (0, 0, 0)
+    scene.sql("UPDATE soloist.replica SET fenced_writes = 1, leases_lost = 22, takeovers = 333 WHERE id = %s", owner.id)
+    head, *lines = desk.run("replicas").out.splitlines()
+    (line,) = [line for line in lines if line.startswith("worker")]
+    for title, number in (("FENCED WRITES", "1"), ("LEASES LOST", "22"), ("TAKEOVERS", "333")):
+        end = head.index(title) + len(title)
+        assert line[:end].endswith(f" {number}"), "right under its title"
 
 
 def test_migrate(desk: Desk, empty_database_url: str) -> None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -123,6 +120,22 @@ def test_a_second_signal_makes_them_hurry(desk: Desk, scene: Scene) -> None:
     assert [row["status"] for row in scene.rows("slow") if row["attempt"]] == ["queued"], "handed back"
 
 
+def test_no_signal_is_too_many(pulse: Desk) -> None:
+    """Also while the embedded server stops, and in the interpreter's last moments."""
+    serving = pulse.start("serve", "--replicas", "2")
+    started(serving, 2)
+
+    def struck() -> bool:
+        with suppress(ProcessLookupError):
+            os.kill(serving.process.pid, signal.SIGINT)
+        return serving.process.poll() is not None
+
+    eventually(struck, "it ends")
+    assert serving.wait() == 0, serving.text
+    assert server_of(pulse) is None
+    assert "Traceback" not in serving.text
+
+
 def test_kill_9_of_everything_and_a_new_start(pulse: Desk) -> None:
     serving = pulse.start("serve", "--replicas", "2")
     started(serving, 2)
@@ -162,53 +175,29 @@ def test_exec_runs_one_tick_and_exits_with_its_outcome(desk: Desk, scene: Scene)
     assert wrong.code == 2
     assert "2026-01-01T00:00:00Z, 2026-01-01T00:01:00Z" in wrong.err, "the nearest ticks"
     assert desk.run("exec", "good", "--scheduled-at", "2026-01-01T00:00:00").code == 2, "no zone"
+    early = desk.run("exec", "good", "--scheduled-at", "2999-01-01T00:00:00Z")
+    assert early.code == 2
+    assert "2999-01-01T00:00:00Z is still to come" in early.err
+    assert len(scene.rows("good")) == 1, "no row that a replica would then find"
     assert "trigger" in desk.run("exec", "hand").err
     assert desk.run("exec", "goood").code == 4
+
+
+def test_an_error_without_a_text_is_its_class(desk: Desk, scene: Scene) -> None:
+    (desk.folder / "odd.py").write_text("import sys\ndef a(ctx): raise KeyError\ndef b(ctx): sys.exit('')\n")
+    desk.write(a={"schedule": "* * * * *", "call": "odd:a"}, b={"schedule": "* * * * *", "call": "odd:b"})
+    for job, error in (("a", "KeyError"), ("b", "SystemExit")):
+        answer = desk.run("exec", job)
+        assert answer.code == 1
+        assert f'no further try: {error}"' in answer.err, "and is named once"
+        (row,) = desk.run("runs", "list", "--job", job, "-o", "json").rows
+        assert row["last_error"] == error
 
 
 def test_exec_is_not_stopped_by_a_neighbour(desk: Desk, scene: Scene) -> None:
     desk.write(good={"schedule": "* * * * *", "call": "work:quick"}, bad={"every": "1h", "call": "work:gone"})
     assert desk.run("exec", "good").code == 0
     assert desk.run("exec", "bad").code == 3
-
-
-def test_make_run_ends_in_good_order_on_ctrl_c(pulse: Desk, scene: Scene) -> None:
-    """On a terminal: make does not die of the signal, and says nothing ugly."""
-    program = (
-        f'run:\n\t@exec {sys.executable} -c "$$IN_FRONT" {sys.executable} -m scheduler serve --replicas 2\n\n'
-        + (REPO / "Makefile").read_text()[(REPO / "Makefile").read_text().index("define IN_FRONT") :]
-    )
-    (pulse.folder / "Makefile").write_text(program)
-    leader, follower = pty.openpty()
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-c", ON_A_TERMINAL, "make", "run"],
-            cwd=pulse.folder,
-            env=pulse.environment(),
-            stdin=follower,
-            stdout=follower,
-            stderr=follower,
-            start_new_session=True,
-        )
-        os.close(follower)
-        said = b""
-        while said.count(b"started: soloist") < 2:
-            said += os.read(leader, 65536)
-        os.write(leader, b"\x03")
-        with suppress(OSError):  # EIO: the last one has closed the terminal
-            while piece := os.read(leader, 65536):
-                said += piece
-        assert process.wait(60) == 0, said.decode()
-        assert b"***" not in said
-    finally:
-        os.close(leader)
-
-
-ON_A_TERMINAL = """
-import fcntl, os, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execvp(sys.argv[1], sys.argv[1:])
-"""
 
 
 def test_the_lock_names_no_host_and_no_path() -> None:

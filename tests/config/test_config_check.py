@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.config.check import check
-from scheduler.config.jobs_file import load
+from scheduler.config.check import check, check_draft
+from scheduler.config.jobs_file import load, read
+from scheduler.core.errors import ConfigInvalid
 
 JOBS = """\
 version: 1
@@ -77,3 +78,56 @@ def test_a_good_plan_has_no_problems(root: Path) -> None:
     text = JOBS[: JOBS.index("  wrong-args:")]
     (root / "jobs.yaml").write_text(text, encoding="utf-8")
     assert check(load(root / "jobs.yaml")) == []
+
+
+MIXED = """\
+version: 1
+timezone: Nowhere
+jobs:
+  typo:
+    call: bakery.bread:bak
+  half:
+    call: bakery.bread:bake
+    timeuot: 5m
+    args: {loaves: three}
+  Wrong-Name:
+    call: bakery.bread:bak
+  repeated:
+    call: bakery.bread:bake
+    call: bakery.bread:bake
+  aliased: &one
+    call: bakery.bread:bak
+  secret:
+    call: bakery.bread:bake
+    args: {loaves: 1, oven: "redis://me:hunter2@oven"}
+  args:
+    call: bakery.bread:bake
+    args: {ovn: x}
+"""
+
+
+def test_the_callables_of_sound_entries_are_checked_beside_broken_ones(root: Path) -> None:
+    """An entry that is broken itself is not looked into any further: what it means is not known."""
+    (root / "jobs.yaml").write_text(MIXED, encoding="utf-8")
+    draft = read(root / "jobs.yaml")
+    found = [(problem.line, problem.path) for problem in check_draft(draft)]
+    assert found == [
+        (2, "timezone"),
+        (5, "jobs.typo.call"),
+        (8, "jobs.half.timeuot"),
+        (10, "jobs.Wrong-Name"),
+        (14, "jobs.repeated.call"),
+        (15, "jobs.aliased"),
+        (19, "jobs.secret.args.oven"),
+        (22, "jobs.args.args.loaves"),
+        (22, "jobs.args.args.ovn"),
+    ]
+    assert [job.name for job in draft.plan.jobs] == ["typo", "args"]
+    with pytest.raises(ConfigInvalid) as caught:
+        draft.whole()
+    assert len(caught.value.problems) == 6, "a draft with problems is never taken for a plan"
+
+
+def test_a_file_that_is_no_mapping_is_still_one_problem(root: Path) -> None:
+    (root / "jobs.yaml").write_text("[1]", encoding="utf-8")
+    assert len(check_draft(read(root / "jobs.yaml"))) == 1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from scheduler.config.secrets import LARGEST_FILE, UnresolvedReference, is_reference, resolve_args
+from scheduler.config.jobs_file import parse
+from scheduler.config.secrets import LARGEST_FILE, UnresolvedReference, is_reference, plain_secrets, resolve_args
+from scheduler.core.errors import ConfigInvalid
 
 
 def test_references_anywhere_are_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -64,3 +67,67 @@ def test_a_file_that_gives_no_text_is_named_without_its_content(tmp_path: Path, 
     assert str(caught.value).startswith("args.a: {file: ")
     assert "hunter2" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+# In two pieces, so that nobody's scanner takes this file for a leak.
+SECRETS = [
+    "postgresql://app:" + "hunter2@db/app",
+    "see amqp://:" + "hunter2@broker, please",
+    "redis://u:" + "p@ss@h:1/0",
+    "AKIA" + "IOSFODNN7EXAMPLE",
+    "key=AKIA" + "IOSFODNN7EXAMPLE;",
+    "ghp_" + "0123456789abcdef",
+    "github_pat_" + "0123456789abcdef",
+    "xoxb-" + "12345-67890-abc",
+    "xoxp-" + "12345-67890-abc",
+    "sk_live_" + "4eC39HqLyjWDarjt",
+    "-----BEGIN " + "PRIVATE KEY-----\nMII",
+    "-----BEGIN RSA " + "PRIVATE KEY-----\nMII",
+    "-----BEGIN OPENSSH " + "PRIVATE KEY-----",
+]
+HARMLESS = [
+    "postgresql://app@db/app",
+    "postgresql://app:@db/app",
+    "https://example.com:8080/a@b",
+    "https://example.com/a:b@c",
+    "postgresql://app:{password}@db/app",
+    "postgresql://app:${DB_PASSWORD}@db/app",
+    "postgresql://app:<password>@db/app",
+    "postgresql://app:***@db/app",
+    "AKIA",
+    "xoxb",
+    "ghp_",
+    "BEGIN PRIVATE KEY",
+    "-----BEGIN CERTIFICATE-----",
+    "-----BEGIN PUBLIC KEY-----",
+    "someone@example.com",
+]
+
+
+@pytest.mark.parametrize("text", SECRETS)
+def test_a_secret_is_known_by_what_it_is_at_any_depth(text: str) -> None:
+    args = {"a": text, "deep": [{"b": ["x", text]}], "named": {"env": text}, "number": 5}
+    assert list(plain_secrets(args)) == [("a",), ("deep", 0, "b", 1), ("named", "env")]
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_only_resembles_a_secret_is_taken(text: str) -> None:
+    assert list(plain_secrets({"a": text, "deep": [{"b": [text]}]})) == []
+
+
+def test_a_refused_secret_is_never_quoted() -> None:
+    entry = {"call": "m:f", "args": {"url": "postgresql://app:hunter2@db/app", "list": ["AKIA" + "IOSFODNN7EXAMPLE"]}}
+    with pytest.raises(ConfigInvalid) as caught:
+        parse(json.dumps({"version": 1, "jobs": {"a": entry}}).encode())
+    said = [str(problem).split(": ", 1)[1] for problem in caught.value.problems]
+    assert said == [
+        f"jobs.a.args.{where}: a secret must not stand in the file: write {{env: NAME}} or {{file: PATH}}"
+        for where in ("url", "list.0")
+    ]
+    assert "hunter2" not in str(caught.value)
+    assert "AKIA" not in str(caught.value)
+
+
+def test_a_long_hostile_text_is_searched_quickly() -> None:
+    for piece in ("://x:", "://:a", "-----BEGIN A", "AKIA", "xoxb-"):
+        assert list(plain_secrets({"a": piece * 200_000})) in ([], [("a",)])

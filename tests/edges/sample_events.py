@@ -45,10 +45,30 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
         "started: soloist 0.1.0, 3 jobs, 16 seats, database u:***@db/app",
     ),
     (ev.ReplicaDraining(**R, running=0, within=25.0), "info", "stopping: nothing is running here"),
-    (ev.ReplicaDraining(**R, running=1, within=25.0), "info", "stopping: 1 run has 25 s to end"),
-    (ev.ReplicaDraining(**R, running=2, within=180.0), "info", "stopping: 2 runs have 3 min to end"),
+    (
+        ev.ReplicaDraining(**R, running=1, within=25.0),
+        "info",
+        "stopping: 1 run has 25 s to end; a second Ctrl-C (or SIGTERM) hands it back at once",
+    ),
+    (
+        ev.ReplicaDraining(**R, running=3, within=180.0, jobs=("registry", "registry", "cleanup")),
+        "info",
+        "stopping: 3 runs (registry, cleanup) have 3 min to end; a second Ctrl-C (or SIGTERM) hands them back at once",
+    ),
+    (
+        ev.ReplicaDraining(**R, running=5, within=25.0, jobs=("a", "b", "c", "d", "e")),
+        "info",
+        "stopping: 5 runs (a, b, c and 2 more) have 25 s to end; a second Ctrl-C (or SIGTERM) hands them back at once",
+    ),
     (ev.ReplicaStopped(**R, handed_back=0), "info", "stopped"),
     (ev.ReplicaStopped(**R, handed_back=2), "info", "stopped; 2 runs handed back, to go on elsewhere"),
+    (
+        ev.ReplicaStopped(**R, handed_back=1, fenced_writes=1, leases_lost=2, takeovers=1),
+        "info",
+        "stopped; 1 run handed back, to go on elsewhere; 1 run taken over from others; 2 leases lost;"
+        " 1 outcome refused by the fence",
+    ),
+    (ev.ReplicaStopped(**R, handed_back=0, takeovers=3), "info", "stopped; 3 runs taken over from others"),
     (
         ev.JobPlanned(**R, job="daily-registry", next_tick=TICK),
         "info",
@@ -153,6 +173,17 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
         r"error: failed 2026-11-29 (attempt 1) after 0.61 s, no further try: ValueError: line 1\nline 2",
     ),
     (
+        ended(Status.FAILED, error_class="jobs.pay.NoPaper", error_text="NoPaper"),
+        "error",
+        "error: failed 2026-11-29 (attempt 1) after 0.61 s, no further try: jobs.pay.NoPaper",
+    ),
+    (
+        ended(Status.FAILED, Outcome.CRASHED, attempt=3, error_text="killed by signal 11 (SIGSEGV)"),
+        "error",
+        "error: crashed 2026-11-29 (attempt 3) after 0.61 s, no further try, the job's crash limit is reached:"
+        " killed by signal 11 (SIGSEGV)",
+    ),
+    (
         ended(Status.TIMED_OUT, Outcome.TIMED_OUT, error_text="ran longer than 1 h"),
         "error",
         "error: timed out 2026-11-29 (attempt 1) after 0.61 s, no further try: ran longer than 1 h",
@@ -171,18 +202,31 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
     (
         taken_over(Status.QUEUED),
         "warning",
-        "warning: took over 2026-11-29 (attempt 1): the lease of replica-3 is over, it runs again",
+        "warning: took over 2026-11-29 from replica-3, it runs again: the lease of attempt 1 was over",
+    ),
+    (
+        taken_over(Status.QUEUED, error_text="the lease of attempt 1 was over: its replica died"),
+        "warning",
+        "warning: took over 2026-11-29 from replica-3, it runs again:"
+        " the lease of attempt 1 was over: its replica died",
+    ),
+    (
+        taken_over(Status.CANCELLED),
+        "warning",
+        "warning: took over 2026-11-29 from replica-3 and cancelled it, as somebody had asked:"
+        " the lease of attempt 1 was over",
     ),
     (
         taken_over(Status.LOST),
         "error",
-        "error: lost 2026-11-29 (attempt 1): the lease of replica-3 is over,"
-        " its outcome is unknown and a person has to decide",
+        "error: took over 2026-11-29 from replica-3, it is lost,"
+        " its outcome is unknown and a person has to decide: the lease of attempt 1 was over",
     ),
     (
-        taken_over(Status.FAILED, owner=None, error_text="crashed 3 times"),
+        taken_over(Status.FAILED, owner=None, attempt=3, error_text="the lease of attempt 3 was over"),
         "error",
-        "error: failed 2026-11-29 (attempt 1): the lease of its owner is over, no further try: crashed 3 times",
+        "error: took over 2026-11-29 from its owner, it has failed, no further try, the job's crash limit is reached:"
+        " the lease of attempt 3 was over",
     ),
     (
         ev.LeaseLostEvent(**RUN, reason="the run was taken over"),

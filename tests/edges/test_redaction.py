@@ -11,8 +11,8 @@ from sample_events import ended
 
 from scheduler.core.events import DatabaseLost
 from scheduler.core.model import Outcome, Status
+from scheduler.core.redaction import Redaction, cut, printable
 from scheduler.edges.logs import LogListener
-from scheduler.edges.redaction import Redaction, cut, printable
 
 CANARIES = {
     "GITHUB_TOKEN": "ghp-canary-one",

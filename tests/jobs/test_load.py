@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 from jobs import load, online_retail
 from jobs.registry import build
 from jobs.sample import PER_DAY, seed
+from scheduler.store import embedded
 from scheduler.store.transaction import RunDoor
 
 ROOT = Path(__file__).parents[2]
@@ -129,19 +132,19 @@ def test_a_hundred_bad_lines_do_not_fill_the_screen(
     assert shown[-2].endswith("and 80 more")
 
 
-def run_command(*arguments: str, url: str | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {k: v for k, v in os.environ.items() if k != "SOLOIST_DATABASE_URL"}
+def run_command(*arguments: str, folder: Path, url: str | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if k != "SOLOIST_DATABASE_URL"} | {"PYTHONPATH": str(ROOT)}
     if url:
         environment["SOLOIST_DATABASE_URL"] = url
     return subprocess.run(
         [sys.executable, "-m", "jobs.load", *arguments],
-        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False,
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
 
 
-def test_the_command_creates_the_tables(database_url: str, connection: psycopg.Connection) -> None:
+def test_the_command_creates_the_tables(database_url: str, connection: psycopg.Connection, tmp_path: Path) -> None:
     for _ in range(2):
-        done = run_command("--schema-only", url=database_url)
+        done = run_command("--schema-only", folder=tmp_path, url=database_url)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert connection.execute("SELECT count(*) FROM public.payment").fetchone() == (0,)
 
@@ -150,9 +153,9 @@ def test_the_command_creates_the_tables(database_url: str, connection: psycopg.C
     ("arguments", "code", "message"),
     [
         ([], 2, "give a file to load"),
-        (["x.csv"], 2, "Give --database URL or set SOLOIST_DATABASE_URL"),
-        (["x.csv", "--database", "sqlite:///x"], 2, "is not like postgresql://"),
-        (["x.csv", "--database", "nonsense"], 2, "is not like postgresql://"),
+        (["--schema-only"], 8, "set the variable, or start `soloist serve` in this folder"),
+        (["--schema-only", "--database", "sqlite:///x"], 2, "is not like postgresql://"),
+        (["--schema-only", "--database", "nonsense"], 2, "is not like postgresql://"),
         (["no-such.csv", "--database", "postgresql://h/db"], 4, "no-such.csv: no such file"),
         (
             ["--schema-only", "--database", "postgresql://me:secret@127.0.0.1:1/db"],
@@ -161,12 +164,33 @@ def test_the_command_creates_the_tables(database_url: str, connection: psycopg.C
         ),
     ],
 )
-def test_mistakes_are_answered_with_their_exit_code(arguments: list[str], code: int, message: str) -> None:
-    done = run_command(*arguments)
+def test_mistakes_are_answered_with_their_exit_code(
+    arguments: list[str], code: int, message: str, tmp_path: Path
+) -> None:
+    done = run_command(*arguments, folder=tmp_path)
     assert (done.returncode, done.stdout) == (code, "")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert "secret" not in done.stderr
+    assert list(tmp_path.iterdir()) == [], "who only looks makes no database"
+
+
+def test_without_an_address_the_embedded_database_of_the_folder_is_used() -> None:
+    """As after `make run`: also while a replica runs on it."""
+    folder = Path(tempfile.mkdtemp(prefix="sl-"))  # short, for the server's socket
+    try:
+        day = write(folder / "day.csv", invoice())
+        with embedded.start(folder / ".soloist") as server:
+            beside = run_command(str(day), folder=folder)
+            assert (beside.returncode, beside.stderr) == (0, "")
+            with psycopg.connect(server.url) as opened:
+                assert opened.execute("SELECT reference FROM public.payment").fetchall() == [("500001",)]
+        alone = run_command(str(day), folder=folder)
+        assert (alone.returncode, alone.stderr) == (0, "")
+        assert alone.stdout == "day.csv: 1 payments, 0 of them refunds; 0 new\n", "it was in the same database"
+        assert not (folder / ".soloist" / "pg" / "postmaster.pid").exists(), "the last user has stopped the server"
+    finally:
+        shutil.rmtree(folder)
 
 
 def test_a_role_without_rights_is_told_so(
@@ -183,17 +207,52 @@ def test_a_role_without_rights_is_told_so(
         connection.execute(f"DROP ROLE {role}")
 
 
-def test_the_sample_is_seeded_once_and_one_payment_a_day_is_set_aside(
-    database_url: str, begin: Callable, connection: psycopg.Connection, tmp_path: Path
-) -> None:
+@pytest.fixture
+def sample(database_url: str) -> Iterator[Callable[[date], int]]:
+    """Seed as `serve --seed` does."""
     door = RunDoor(database_url)
-    with door.connect() as opened:
-        assert seed(opened, date(2026, 11, 29)) == 2 * PER_DAY
-    with door.connect() as opened:
-        assert seed(opened, date(2026, 11, 30)) == 0
+
+    def seed_of(today: date) -> int:
+        with door.connect() as opened:
+            return seed(opened, today)
+
+    yield seed_of
     door.close()
-    result = build(begin().context(), tmp_path)
-    assert (result["day"], result["payments"], result["rejects"]) == ("2026-11-28", PER_DAY - 1, 1)
+
+
+def test_each_empty_day_gets_its_sample_once(sample: Callable, connection: psycopg.Connection) -> None:
+    def counts() -> dict[date, int]:
+        return dict(
+            connection.execute(
+                "SELECT CAST(paid_at AT TIME ZONE 'Europe/London' AS date) AS day, count(*) FROM public.payment"
+                " GROUP BY day"
+            ).fetchall()
+        )
+
+    assert sample(date(2026, 11, 29)) == 3 * PER_DAY
+    assert sample(date(2026, 11, 29)) == 0
+    assert counts() == dict.fromkeys((date(2026, 11, day) for day in (27, 28, 29)), PER_DAY)
+    assert sample(date(2026, 12, 1)) == 2 * PER_DAY, "a first look on a later day has payments too"
+    connection.execute("DELETE FROM public.payment WHERE reference NOT LIKE '%-20261129-0000'")
+    assert sample(date(2026, 11, 30)) == 2 * PER_DAY
+    assert counts() == {date(2026, 11, 28): PER_DAY, date(2026, 11, 29): 1, date(2026, 11, 30): PER_DAY}
+
+
+@pytest.mark.parametrize("day", [date(2026, 3, 30), date(2026, 10, 26)])
+def test_a_sample_day_stays_inside_its_day_when_the_clocks_change(sample: Callable, day: date) -> None:
+    assert sample(day) == 3 * PER_DAY
+    assert sample(day) == 0, "and no payment has spilt into a neighbour"
+
+
+@pytest.mark.parametrize(("hour", "day"), [(1, "2026-11-27"), (3, "2026-11-28")])
+def test_the_latest_tick_always_has_a_sample_and_one_payment_a_day_is_set_aside(
+    sample: Callable, begin: Callable, connection: psycopg.Connection, tmp_path: Path, hour: int, day: str
+) -> None:
+    """At one in the morning the registry's latest tick is that of the day before."""
+    sample(date(2026, 11, 29))
+    tick = datetime(2026, 11, 29, 3, tzinfo=UTC) - timedelta(days=1 if hour < 3 else 0)
+    result = build(begin(scheduled_at=tick).context(), tmp_path)
+    assert (result["day"], result["payments"], result["rejects"]) == (day, PER_DAY - 1, 1)
     assert sorted(result["totals"]) == ["EUR", "GBP", "USD"]
     kinds = connection.execute("SELECT count(*) FROM public.payment WHERE kind = 'refund' AND amount < 0").fetchone()
-    assert kinds == (28,)
+    assert kinds == (3 * 14,)

@@ -204,6 +204,45 @@ def test_the_day_may_come_with_a_manual_run(begin: Callable, payments: Callable,
 
 
 @pytest.mark.parametrize(
+    ("payload", "message"),
+    [
+        ({"dya": "2026-02-01"}, r'^payload: unknown key "dya" \(did you mean "day"\?\)$'),
+        ({"day": "2026-02-01", "zone": "UTC"}, r'^payload: unknown key "zone" \(known here: day\)$'),
+        ({"day": None}, "day a date"),
+        ({"day": ""}, "day a date"),
+        ({"day": ["2026-02-01"]}, "day a date"),
+        ({"day": "9999-12-31"}, "day a date"),
+    ],
+)
+def test_a_payload_that_says_something_else_is_fatal(
+    begin: Callable, payments: Callable, tmp_path: Path, payload: dict[str, Any], message: str
+) -> None:
+    payments([])
+    with pytest.raises(Fatal, match=message):
+        build(begin(payload=payload).context(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("given", ["argument", "payload"])
+def test_a_day_that_is_not_over_is_fatal(begin: Callable, payments: Callable, tmp_path: Path, given: str) -> None:
+    """By the zone's calendar and the database's clock. (Tomorrow: whenever this runs, it is not over.)"""
+    payments([])
+    tomorrow = (datetime.now(UTC).date() + timedelta(days=1)).isoformat()
+    run = begin(datetime.now(UTC), payload={"day": tomorrow} if given == "payload" else None)
+    with pytest.raises(Fatal, match=rf"^{tomorrow} is not over yet in Asia/Tokyo: it is at .*T15:00:00\+00:00"):
+        build(run.context(), tmp_path, zone="Asia/Tokyo", **({"day": tomorrow} if given == "argument" else {}))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_day_is_over_at_its_next_midnight(begin: Callable, payments: Callable, tmp_path: Path) -> None:
+    """A manual run's tick is when it was asked for: the day's end by that, or by the database's clock later on."""
+    payments([])
+    midnight = datetime(2026, 2, 2, tzinfo=UTC)
+    for asked in (midnight, midnight - timedelta(hours=1)):
+        assert build(begin(asked, payload={"day": "2026-02-01"}).context(), tmp_path)["day"] == "2026-02-01"
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"zone": "Europe/Lodnon"}, "IANA name"),

@@ -96,6 +96,7 @@ def test_a_generation_in_between_takes_nothing_after_a_rollback(scene: Scene) ->
     scene.apply(JOB, content="1", me=one)
     scene.apply(JOB, spec("other"), content="3", me=three)
     scene.apply(replace(JOB, timeout=5.0), content="2", me=registration("2"))
+    scene.sql("DELETE FROM soloist.run")
     scene.sql("UPDATE soloist.job SET watermark = %s", BASE)
     _queue(scene, 1)
     assert claims.dequeue(scene.mine, scene.owner(), 2, 9) == ()
