@@ -17,10 +17,10 @@ run: $(INSTALLED)
 check: lint test
 
 test: $(INSTALLED)
-	$(BIN)/pytest -m "not full"
+	$(BIN)/pytest -m "not full" -n 4 --dist worksteal
 
 full: $(INSTALLED)
-	$(BIN)/pytest
+	$(BIN)/pytest -n 4 --dist worksteal
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -49,14 +49,37 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@touch $@
 
 # make itself dies of a Ctrl-C, with an ugly status, even when what it runs stops in good order. So on a terminal the
-# server becomes the foreground group, and Ctrl-C is for it alone. Elsewhere this only runs the command.
+# server becomes the foreground group, and Ctrl-C is for it alone. Nobody here could wake it up after a Ctrl-Z, so that
+# is ignored; and at the end the terminal goes back to the group it came from. Elsewhere this only runs the command.
 define IN_FRONT
-import os, signal, sys
-if os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp():
-    os.setpgid(0, 0)
-    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-    os.tcsetpgrp(0, os.getpgrp())
-    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])
+import os, signal, subprocess, sys
+
+command, ours = sys.argv[1:], os.getpgrp()
+if not os.isatty(0) or os.tcgetpgrp(0) != ours:
+    os.execv(command[0], command)
+
+server, asks = None, []
+
+def pass_on(number, frame):
+    if server is None:
+        asks.append(number)
+    else:
+        server.send_signal(number)
+
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(number) is not signal.SIG_IGN:
+        signal.signal(number, pass_on)
+for number in (signal.SIGTSTP, signal.SIGTTOU):
+    signal.signal(number, signal.SIG_IGN)
+server = subprocess.Popen(command, process_group=0)
+for number in asks:
+    server.send_signal(number)
+try:
+    os.tcsetpgrp(0, server.pid)
+    code = server.wait()
+    os.tcsetpgrp(0, ours)
+except OSError:
+    code = server.wait()
+sys.exit(code if code >= 0 else 128 - code)
 endef
 export IN_FRONT

@@ -26,11 +26,13 @@ SCRIPT = str(Path(__file__).absolute())
 FLOOR_DDL = """
 CREATE SCHEMA floor;
 CREATE TABLE floor.run (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, job text NOT NULL, due timestamptz NOT NULL,
-  status smallint NOT NULL, owner int NOT NULL, started timestamptz, finished timestamptz, UNIQUE (job, due)) WITH (fillfactor = 70);
+  status smallint NOT NULL, owner int NOT NULL, started timestamptz, finished timestamptz,
+  UNIQUE (job, due)) WITH (fillfactor = 70);
 CREATE INDEX run_live ON floor.run (id) WHERE status < 2;
 """
 FLOOR_CLAIM = """INSERT INTO floor.run (job, due, status, owner, started)
-SELECT job, to_timestamp(%s), 1, %s, clock_timestamp() FROM unnest(%s::text[]) job ON CONFLICT DO NOTHING RETURNING id, job"""
+SELECT job, to_timestamp(%s), 1, %s, clock_timestamp() FROM unnest(%s::text[]) job
+ON CONFLICT DO NOTHING RETURNING id, job"""
 FLOOR_FINISH = "UPDATE floor.run SET status = 2, finished = clock_timestamp() WHERE id = ANY (%s)"
 
 

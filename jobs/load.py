@@ -1,5 +1,6 @@
 """`python -m jobs.load PATH... [--database URL]`: day files of the Online Retail data set into `payment`.
 
+The database: `--database`, else SOLOIST_DATABASE_URL, else the embedded one of this folder, which `make run` makes.
 Each file is one transaction. A file loaded again changes nothing. Exit codes: 0 ok, 1 a file is bad (the others are
 loaded), 2 usage, 4 no such file, 8 database unreachable.
 """
@@ -7,9 +8,9 @@ loaded), 2 usage, 4 no such file, 8 database unreachable.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from sqlalchemy import Engine, NullPool, create_engine, make_url
@@ -17,6 +18,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from jobs.online_retail import BadFile, read_payments
 from jobs.payment_table import create_tables, insert_payments
+from scheduler import SoloistError, open_database
 
 _SHOWN = 20
 
@@ -25,22 +27,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     parser = argparse.ArgumentParser(prog="python -m jobs.load", description="Load payments from invoice day files.")
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="a day file, or a folder of them")
-    parser.add_argument("--database", metavar="URL", help="default: SOLOIST_DATABASE_URL")
+    parser.add_argument("--database", metavar="URL", help="default: SOLOIST_DATABASE_URL, or the embedded one")
     parser.add_argument("--schema-only", action="store_true", help="only create the tables")
     options = parser.parse_args(arguments)
-    address = options.database or os.environ.get("SOLOIST_DATABASE_URL")
     if not options.paths and not options.schema_only:
         parser.error("give a file to load, or --schema-only")
-    if not address:
-        parser.error("which database? Give --database URL or set SOLOIST_DATABASE_URL")
     try:
-        engine = _engine(address)
+        files = _files(options.paths)
+        with nullcontext(options.database) if options.database else open_database() as address:
+            return _load_into(_engine(address), files)
     except ArgumentError:
         parser.error("the database's address is not like postgresql://user@host:5432/name")
-    try:
-        return _load(engine, _files(options.paths))
     except FileNotFoundError as error:
         return _fail(f"{error.filename}: no such file, or no .csv in it", 4)
+    except SoloistError as error:
+        return _fail(str(error), error.exit_code)
+
+
+def _load_into(engine: Engine, files: list[Path]) -> int:
+    try:
+        return _load(engine, files)
     except OperationalError as error:
         return _fail(f"cannot reach PostgreSQL at {_where(engine)}: {_first_line(error)}", 8)
     except DBAPIError as error:

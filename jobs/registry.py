@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlalchemy import Connection, CursorResult, Row, text
 
@@ -28,6 +27,7 @@ from jobs.day_sheet import DaySheet
 from jobs.local_day import LocalDay
 from jobs.part_file import Finished
 from jobs.payment_table import CREATE_COMMAND
+from jobs.wanted_day import wanted_day
 from scheduler import Cancelled, Fatal, LeaseLost, Retry, RunContext
 
 _BATCH = 2000  # rows held at a time: this, and not the day, sets the memory
@@ -106,9 +106,10 @@ def build(
     `day`: the local date in `zone` (an IANA name); by default that of a manual run's payload (`{"day": "2026-11-28"}`),
     else the one before the tick. `max_rejects`: more than so many set aside fail the run. `checkpoint_every`: payments.
     A day built again takes the place of the earlier file; `revision` counts how often it came out different.
-    Raises Fatal (a missing table, a bad argument, too many rejects) and Retry (somebody removed the file under us).
+    Raises Fatal (a missing table, a bad argument or payload, a day that is not over yet, too many rejects) and Retry
+    (somebody removed the file under us).
     """
-    place = _place(ctx, Path(directory), zone, day)
+    place = _place(ctx, Path(directory), wanted_day(ctx, zone, day))
     with ctx.connect() as connection:
         if not connection.scalar(_TABLES):
             raise Fatal(f"the payment tables are missing: create them with `{CREATE_COMMAND}`")
@@ -128,18 +129,12 @@ def build(
     return {**result, "day": result["day"].isoformat()}
 
 
-def _place(ctx: RunContext, folder: Path, zone: str, day: date | str | None) -> Place:
-    try:
-        info = ZoneInfo(zone)
-        wanted = day or (ctx.payload or {}).get("day")
-        local = LocalDay(date.fromisoformat(str(wanted)), info) if wanted else LocalDay.before(ctx.scheduled_at, info)
-    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
-        raise Fatal(f"zone must be an IANA name and day a date (2026-11-28): {error}") from None
+def _place(ctx: RunContext, folder: Path, day: LocalDay) -> Place:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise Fatal(f"directory {folder} is not a directory") from None
-    return Place(local, folder, f"{ctx.run_id.hex[-8:]}-{ctx.attempt}")
+    return Place(day, folder, f"{ctx.run_id.hex[-8:]}-{ctx.attempt}")
 
 
 def _found_finished(ctx: RunContext, place: Place) -> list[Finished]:

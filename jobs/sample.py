@@ -14,6 +14,7 @@ from jobs.payment_table import Payment, create_tables, insert_payments
 
 ZONE = ZoneInfo("Europe/London")
 PER_DAY = 240
+DAYS = 3  # at night, before the registry's time, its latest tick is that of the day before yesterday
 _PAYERS = (
     "Ada's Bakery",
     "Böhm & Söhne",
@@ -24,20 +25,25 @@ _PAYERS = (
     "株式会社さくら",
 )
 _CURRENCIES = ("GBP", "GBP", "GBP", "EUR", "USD")
+_ANY = text("SELECT EXISTS (SELECT FROM public.payment WHERE paid_at >= :start AND paid_at < :end)")
 
 
 def seed(connection: Connection, today: date) -> int:
-    """Create the tables and fill an empty `payment` with yesterday's and `today`'s sample, in one commit.
+    """Create the tables and give sample payments to `today` and the two days before it, in one commit.
 
-    The same date gives the same payments: three currencies, some refunds, and each day one payment that the registry
-    has to set aside. Returns how many were inserted: 0 when the table holds anything already. `connection` must not
-    be in a transaction.
+    A day that has any payment already stays as it is. The same date gives the same payments: three currencies, some
+    refunds, and each day one payment that the registry has to set aside. Returns how many were inserted.
+    `connection` must not be in a transaction.
     """
     with connection.begin():
         create_tables(connection)
-        if connection.scalar(text("SELECT EXISTS (SELECT FROM public.payment)")):
-            return 0
-        return sum(insert_payments(connection, _day(day)) for day in (today - timedelta(days=1), today))
+        days = [today - timedelta(days=back) for back in reversed(range(DAYS))]
+        return sum(insert_payments(connection, _day(day)) for day in days if _is_empty(connection, day))
+
+
+def _is_empty(connection: Connection, day: date) -> bool:
+    local = LocalDay(day, ZONE)
+    return not connection.scalar(_ANY, {"start": local.start, "end": local.end})
 
 
 def _day(day: date) -> Iterator[Payment]:

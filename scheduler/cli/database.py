@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scheduler.cli.failures import say
-from scheduler.core.errors import SchemaMismatch
 
 if TYPE_CHECKING:
     from scheduler.config.settings import Settings
+    from scheduler.store.address import Database
 
 _SAID = (
     "database: embedded PostgreSQL under .soloist/ "
@@ -19,34 +18,18 @@ _SAID = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Database:
-    """An address, and whether it is the embedded server's."""
-
-    url: str
-    embedded: bool
-
-
 @contextmanager
 def opened(settings: Settings, *, create: bool = False, announce: bool = False) -> Iterator[Database]:
-    """The database for the length of the block; an embedded server is started if nobody runs it, and left after.
+    """The database of these settings for the length of the block; `announce`: say so where it is the embedded one.
 
     `create`: make the embedded database where there is none; a command that only looks does not.
     Raises SchemaMismatch where there is nothing to look at, DatabaseUnreachable.
     """
-    if settings.database_url is not None:
-        yield Database(settings.database_url, embedded=False)
-        return
-    from scheduler.store import embedded
+    from scheduler.store import address
 
-    if not create and not embedded.exists():
-        raise SchemaMismatch(
-            "SOLOIST_DATABASE_URL is not set, and there is no embedded database under .soloist/ here: "
-            "set the variable, or start `soloist serve` in this folder"
-        )
-    with embedded.start() as server:
-        if announce:
+    with address.opened(settings.database_url, create=create) as database:
+        if announce and database.embedded:
             say(_SAID)
-        if server.notice:
-            say(server.notice)
-        yield Database(server.url, embedded=True)
+        if database.notice:
+            say(database.notice)
+        yield database

@@ -22,23 +22,24 @@ def run_fleet(settings: Settings, database_url: str, count: int) -> int:
     """Start `count` replicas and wait for all of them; returns the exit code: 0, or that of the first that had another.
 
     A broken schema or an unreachable database is found here, once, not in each of them. Call it in the main thread:
-    the kernel kills the replicas when the thread that started them ends. Raises SoloistError.
+    the kernel kills the replicas when the thread that started them ends. From the end of the last replica on this
+    process takes no notice of signals: what is left to do (to stop an embedded server) must be done, and is soon.
+    Raises SoloistError.
     """
     from scheduler.store.migrate import migrate
 
     migrate(database_url)
     fleet = _Fleet()
-    kept = {number: signal.getsignal(number) for number in _ASKS}
     for number in _ASKS:
-        if kept[number] is not signal.SIG_IGN:  # nohup means it
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
             signal.signal(number, fleet.ask)
     try:
         for index in range(1, count + 1):
             fleet.start(f"{settings.replica}-{index}", _environment(settings, database_url))
         return fleet.wait()
     finally:
-        for number, handler in kept.items():
-            signal.signal(number, handler)
+        for number in _ASKS:  # not our handler: at its very end, Python gives those back to the kernel's way, to die
+            signal.signal(number, signal.SIG_IGN)
 
 
 class _Fleet:

@@ -16,20 +16,24 @@ if TYPE_CHECKING:
 
 
 def load_checked(path: Path, *, only: str | None = None) -> Plan:
-    """The plan, its callables checked. `only`: those of one job, so that its neighbours cannot stop it.
+    """The plan, its callables checked. `only`: those of one job, so that its neighbours' cannot stop it.
 
     Raises ConfigInvalid with every problem, NotFound for `only`.
     """
-    from scheduler.config.check import check
-    from scheduler.config.jobs_file import load
+    from scheduler.config.check import check_draft
+    from scheduler.config.jobs_file import read
 
-    plan = load(path)
-    looked_at = plan if only is None else replace(plan, jobs=(find_job(plan, only),))
+    draft = read(path)
+    looked_at = draft.plan
+    if only is not None:
+        if not draft.problems:  # else it may be the very entry that is broken
+            find_job(draft.plan, only)
+        looked_at = replace(draft.plan, jobs=tuple(spec for spec in draft.plan.jobs if spec.name == only))
     with redirect_stdout(sys.stderr):  # the users' modules may print when they are imported
-        problems = check(looked_at)
+        problems = check_draft(replace(draft, plan=looked_at))
     if problems:
-        raise ConfigInvalid(tuple(problems))
-    return plan
+        raise ConfigInvalid(problems)
+    return draft.plan
 
 
 def find_job(plan: Plan, name: str) -> JobSpec:

@@ -31,6 +31,9 @@ def replicas(limit: Limit = 50, output: Output = Format.TABLE) -> None:
         field("generation", right=True),
         field("config_hash", "config", lambda text: str(text)[:8]),
         field("seats", right=True),
+        field("fenced_writes", "fenced writes", right=True),
+        field("leases_lost", "leases lost", right=True),
+        field("takeovers", right=True),
         field("clock_offset", "clock offset", lambda seconds: f"{seconds:+.3f}s", right=True),
     ]
     emit(rows, columns, output)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -38,6 +38,9 @@ def execute(job: Job, scheduled_at: ScheduledAt = None, jobs: Jobs = None) -> No
     raise typer.Exit(code)
 
 
+CLOCKS_DIFFER = timedelta(minutes=1)
+
+
 def _tick(spec: JobSpec, scheduled_at: datetime | None, now: datetime) -> datetime:
     """The tick that is meant: only one of the schedule has a run key; anything else is asked for by `trigger`."""
     from scheduler.cli.output import instant
@@ -47,6 +50,10 @@ def _tick(spec: JobSpec, scheduled_at: datetime | None, now: datetime) -> dateti
         raise typer.BadParameter(
             f"{spec.name} has no schedule, so no tick: use `soloist trigger {spec.name}`", param_hint="JOB"
         )
+    # a pod's clock may be slow; what is nearer than this the database's own clock decides
+    if scheduled_at is not None and scheduled_at > now + CLOCKS_DIFFER:
+        clock = f"by this host's clock it is {instant(now.replace(microsecond=0))}"
+        raise typer.BadParameter(f"{instant(scheduled_at)} is still to come: {clock}", param_hint="--scheduled-at")
     before = latest_upto(spec.schedule, now if scheduled_at is None else scheduled_at)
     if scheduled_at is None:
         if before is None:

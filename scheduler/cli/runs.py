@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -168,8 +168,15 @@ def _columns(short: dict[Any, str]) -> list[Column]:
         field("replica"),
         field("started_at", "started", second),
         field("duration", write=span, right=True),
-        field("last_error", "error", first_line),
+        Column("error", lambda row: first_line(_error(row))),
     ]
+
+
+def _error(row: Mapping[str, Any]) -> str:
+    """The error that belongs to what the row says: of a queued run that of its last attempt, of a running one none."""
+    if row["last_error"] is None or row["status"] == Status.RUNNING:
+        return ""
+    return str(row["last_error"]) if row["status"] in TERMINAL else f"last: {row['last_error']}"
 
 
 def _written(name: str, value: Any) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from scheduler.cli.database import Database
 from scheduler.cli.failures import say
 from scheduler.core.errors import ConfigInvalid, Problem
+
+if TYPE_CHECKING:
+    from scheduler.store.address import Database
 
 
 def seed(call: str, root: Path, database: Database) -> None:

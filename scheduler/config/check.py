@@ -8,16 +8,22 @@ from typing import Any
 
 from scheduler.config.arguments import CallInvalid, argument_problems
 from scheduler.config.callables import find_function, load_module, split_call
-from scheduler.config.plan import Plan
+from scheduler.config.jobs_file import Draft
+from scheduler.config.plan import Plan, in_file_order
 from scheduler.core.errors import Problem
 from scheduler.core.model import JobSpec
+
+
+def check_draft(draft: Draft) -> tuple[Problem, ...]:
+    """The draft's own problems, and those of the callables of its sound jobs, together in file order."""
+    return in_file_order([*draft.problems, *check(draft.plan)])
 
 
 def check(plan: Plan) -> list[Problem]:
     """What is wrong with the plan's callables and their args, in file order. Each module is imported once at most."""
     modules: dict[str, ModuleType | CallInvalid] = {}
     found = [problem for job in plan.jobs for problem in _check_job(plan, job, modules)]
-    return sorted(found, key=lambda problem: (problem.line, problem.column))
+    return list(in_file_order(found))
 
 
 def _check_job(plan: Plan, job: JobSpec, modules: dict[str, ModuleType | CallInvalid]) -> Iterator[Problem]:

@@ -1,13 +1,14 @@
 """jobs.yaml → Plan. Every problem at once, with its line and column, in file order; never a traceback.
 
 bytes → `yaml_reader` (values and places) → `models` (shape and types) → here: names, defaults, schedules in their
-zones, contradictions, plain secrets → frozen JobSpecs.
+zones, contradictions, plain secrets → frozen JobSpecs. `check` looks at what they call.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -15,8 +16,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from scheduler.config import complaints
-from scheduler.config.models import DefaultsSection, FileSection, JobSection
-from scheduler.config.plan import Plan, nearest_place
+from scheduler.config.models import DefaultsSection, FileSection, JobSection, RetentionSection
+from scheduler.config.plan import Plan, in_file_order, nearest_place
 from scheduler.config.secrets import plain_secrets
 from scheduler.config.yaml_reader import LARGEST, Document, read_yaml
 from scheduler.core.errors import ConfigInvalid, Problem
@@ -24,7 +25,7 @@ from scheduler.core.model import AfterCrash, JobSpec, Misfire, RetryPolicy
 from scheduler.core.retention import Retention
 from scheduler.core.schedule import Schedule, ScheduleError, parse_at, parse_cron, parse_every
 
-__all__ = ["Plan", "load", "parse"]
+__all__ = ["Draft", "Plan", "load", "parse", "read"]
 
 Section = TypeVar("Section", bound=BaseModel)
 
@@ -32,21 +33,47 @@ _JOB_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?")
 _NAME_RULE = "a job's name is 1 to 52 of a-z, 0-9 and -, and neither begins nor ends with -"
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What could be made of a file: `plan` has those jobs alone whose own entry is sound; `problems`: in file order.
+
+    Where there are problems, the plan is for looking further (at the callables of its jobs), and never for running.
+    """
+
+    plan: Plan
+    problems: tuple[Problem, ...]
+
+    def whole(self) -> Plan:
+        """The plan. Raises ConfigInvalid where there is any problem."""
+        if self.problems:
+            raise ConfigInvalid(self.problems)
+        return self.plan
+
+
 def load(path: Path) -> Plan:
     """Read the file. Raises ConfigInvalid, also when there is no such file or it cannot be read."""
+    return read(path).whole()
+
+
+def read(path: Path) -> Draft:
+    """Read the file as far as it can be. Raises ConfigInvalid where that is not at all."""
     try:
         with path.open("rb") as file:
             text = file.read(LARGEST + 1)
     except OSError as error:
         raise ConfigInvalid((Problem(str(path), 0, 0, "", f"cannot be read: {error.strerror}"),)) from None
-    return parse(text, str(path), path.absolute().parent)
+    return _draft(text, str(path), path.absolute().parent)
 
 
 def parse(text: bytes, name: str = "jobs.yaml", root: Path | None = None) -> Plan:
     """Read the bytes of a file called `name` in messages. `root`: the folder of its callables. Raises ConfigInvalid."""
+    return _draft(text, name, root or Path.cwd()).whole()
+
+
+def _draft(text: bytes, name: str, root: Path) -> Draft:
     document = read_yaml(text, name)
     content_hash = hashlib.sha256(text).hexdigest()[:16]
-    return _Composer(document, name).plan(content_hash, root or Path.cwd())
+    return _Composer(document, name).draft(content_hash, root)
 
 
 class _Composer:
@@ -60,8 +87,8 @@ class _Composer:
         self._places = MappingProxyType(places)
         self._name = name
 
-    def plan(self, content_hash: str, root: Path) -> Plan:
-        """The plan. Raises ConfigInvalid."""
+    def draft(self, content_hash: str, root: Path) -> Draft:
+        """The plan, as far as there is one, and the problems."""
         whole = self._whole()
         timezone = whole.timezone if whole else "UTC"
         defaults = whole.defaults if whole else DefaultsSection()
@@ -69,22 +96,23 @@ class _Composer:
         jobs = []
         for name, entry in (entries if isinstance(entries, dict) else {}).items():
             job = self._job(name, entry, defaults, timezone)
-            if job is not None:
+            if job is not None and not self._has_problem(f"jobs.{name}"):
                 jobs.append(job)
-        if self._problems or whole is None:
-            raise ConfigInvalid(tuple(sorted(self._problems, key=lambda one: (one.line, one.column))))
-        retention = Retention(**whole.retention.model_dump())
-        return Plan(
+        plan = Plan(
             version=1,
             timezone=timezone,
             jobs=tuple(jobs),
-            retention=retention,
+            retention=Retention(**(whole.retention if whole else RetentionSection()).model_dump()),
             content_hash=content_hash,
             root=root,
             content=self._content,
             name=self._name,
             places=self._places,
         )
+        return Draft(plan, in_file_order(self._problems))
+
+    def _has_problem(self, path: str) -> bool:
+        return any(problem.path == path or problem.path.startswith(f"{path}.") for problem in self._problems)
 
     def _whole(self) -> FileSection | None:
         if not isinstance(self._value, dict):

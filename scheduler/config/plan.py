@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -34,6 +34,11 @@ class Plan:
     def problem(self, path: str, message: str) -> Problem:
         """A problem at `path`, or at the nearest entry above it that the file has."""
         return Problem(self.name, *nearest_place(self.places, path), path, message)
+
+
+def in_file_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Sorted by line and column; those of one place stay as they come."""
+    return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column)))
 
 
 def nearest_place(places: Mapping[str, tuple[int, int]], path: str) -> tuple[int, int]:

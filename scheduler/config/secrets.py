@@ -16,6 +16,17 @@ from scheduler.core.errors import SoloistError
 LARGEST_FILE = 64 * 1024
 _SECRET_NAME = re.compile(r"(?:^|_)(?:password|passwd|secret|token|api_?key|private_?key)$")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# What cannot be anything but a secret, under whatever name: a password in a URL (a place for one, as in
+# `://app:{password}@` or `://app:***@`, is none), and the keys and tokens that announce themselves.
+_LIKE_SECRET = re.compile(
+    r"""://[^\s/:@]*:(?!\$?\{[^\s{}@]*\}@|<[^\s<>@]*>@|\*+@)[^\s/]+@
+    |(?<![A-Za-z0-9])(?:
+        (?:AKIA|ASIA)[A-Z0-9]{12}
+        |(?:gh[opsur]_|github_pat_|xox[abeoprs]-|[rs]k_live_)[A-Za-z0-9_-]{6}
+    )
+    |-----BEGIN\ [A-Z0-9 ]{0,40}PRIVATE\ KEY""",
+    re.VERBOSE,
+)
 
 
 class UnresolvedReference(SoloistError):
@@ -42,15 +53,14 @@ def resolve_args(args: Mapping[str, Any], root: Path | None = None) -> dict[str,
 
 
 def plain_secrets(args: Mapping[str, Any]) -> Iterator[tuple[str | int, ...]]:
-    """Paths of plain texts under a key that is named like a secret (`db_password`, `apiKey`, …)."""
+    """Paths of plain texts that are secrets: by their key's name (`db_password`, `apiKey`, …) or by what they are."""
     for name, value in args.items():
         yield from _plain(value, (name,), secret=_named_like_secret(name))
 
 
 def _plain(value: object, path: tuple[str | int, ...], *, secret: bool) -> Iterator[tuple[str | int, ...]]:
-    if is_reference(value):
-        return
-    if isinstance(value, str) and secret:
+    # a reference is a mapping like another: what it names is looked at, for somebody may put the secret itself there
+    if isinstance(value, str) and (secret or _LIKE_SECRET.search(value)):
         yield path
     elif isinstance(value, Mapping):
         for key, inner in value.items():

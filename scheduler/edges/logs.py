@@ -19,7 +19,7 @@ import structlog
 from scheduler.core.errors import ConfigInvalid, Problem
 from scheduler.core.events import Event, JobPlanned, ReplicaStarted, RunEvent, TickLost, TickSkipped
 from scheduler.core.model import Status
-from scheduler.edges.redaction import LONGEST, Redaction, cut, printable
+from scheduler.core.redaction import LONGEST, Redaction, cut, printable
 from scheduler.edges.sentences import instant, say
 
 VARIABLE = "SOLOIST_LOG"

@@ -28,11 +28,12 @@ from scheduler.core.events import (
     WriteFenced,
 )
 from scheduler.core.model import Outcome, SkipReason, Status, Trigger
-from scheduler.edges.redaction import cut
+from scheduler.core.redaction import cut
 
 LONGEST_ERROR = 300
 _MOST_PAIRS = 12
 _LONGEST_PAIR = 80
+_MOST_NAMES = 3
 
 
 class Said(NamedTuple):
@@ -63,15 +64,21 @@ def _replica_started(event: ReplicaStarted) -> Said:
 def _replica_draining(event: ReplicaDraining) -> Said:
     if not event.running:
         return Said(logging.INFO, "stopping: nothing is running here")
-    has = "has" if event.running == 1 else "have"
-    return Said(logging.INFO, f"stopping: {_count(event.running, 'run')} {has} {_seconds(event.within)} to end")
+    has, them = ("has", "it") if event.running == 1 else ("have", "them")
+    names = _some(event.jobs)
+    what = f"{_count(event.running, 'run')}{f' ({names})' if names else ''} {has} {_seconds(event.within)} to end"
+    return Said(logging.INFO, f"stopping: {what}; a second Ctrl-C (or SIGTERM) hands {them} back at once")
 
 
 @say.register
 def _replica_stopped(event: ReplicaStopped) -> Said:
-    if not event.handed_back:
-        return Said(logging.INFO, "stopped")
-    return Said(logging.INFO, f"stopped; {_count(event.handed_back, 'run')} handed back, to go on elsewhere")
+    facts = [
+        (event.handed_back, f"{_count(event.handed_back, 'run')} handed back, to go on elsewhere"),
+        (event.takeovers, f"{_count(event.takeovers, 'run')} taken over from others"),
+        (event.leases_lost, f"{_count(event.leases_lost, 'lease')} lost"),
+        (event.fenced_writes, f"{_count(event.fenced_writes, 'outcome')} refused by the fence"),
+    ]
+    return Said(logging.INFO, "; ".join(["stopped", *(text for number, text in facts if number)]))
 
 
 @say.register
@@ -156,7 +163,9 @@ def _attempt_ended(event: AttemptEnded) -> Said:
         case Status.QUEUED:
             return _goes_on(event, took)
         case Status.FAILED | Status.TIMED_OUT | Status.LOST:
-            return Said(logging.ERROR, f"{_tried(event)} after {took}, {_for_good(event.status)}{_error(event)}")
+            limit = event.status is Status.FAILED and event.outcome is Outcome.CRASHED
+            why = _for_good(event.status, crash_limit=limit)
+            return Said(logging.ERROR, f"{_tried(event)} after {took}, {why}{_error(event)}")
         case _:
             why = f": {cut(event.error_text, LONGEST_ERROR)}" if event.error_text else ""
             return Said(logging.INFO, f"{_words(event.status)} {event.run_key} after {took}{why}")
@@ -174,21 +183,33 @@ def _tried(event: AttemptEnded) -> str:
     return f"{_words(event.outcome)} {event.run_key} (attempt {event.attempt})"
 
 
-def _for_good(status: Status) -> str:
-    return "its outcome is unknown and a person has to decide" if status is Status.LOST else "no further try"
+def _for_good(status: Status, *, crash_limit: bool) -> str:
+    """Why there will be no further attempt. `crash_limit`: only that can have ended it."""
+    if status is Status.LOST:
+        return "its outcome is unknown and a person has to decide"
+    return "no further try, the job's crash limit is reached" if crash_limit else "no further try"
 
 
 def _error(event: AttemptEnded) -> str:
-    return "".join(f": {cut(part, LONGEST_ERROR)}" for part in (event.error_class, event.error_text) if part)
+    """`: ValueError: no paper`; an exception without a text of its own is named once."""
+    kind, text = event.error_class or "", event.error_text or ""
+    named_twice = text == kind.rpartition(".")[2]
+    return "".join(f": {cut(part, LONGEST_ERROR)}" for part in (kind, "" if named_twice else text) if part)
 
 
 @say.register
 def _run_taken_over(event: RunTakenOver) -> Said:
-    what = f"{event.run_key} (attempt {event.attempt}): the lease of {event.owner or 'its owner'} is over"
-    why = f": {cut(event.error_text, LONGEST_ERROR)}" if event.error_text else ""
-    if event.status is Status.QUEUED:
-        return Said(logging.WARNING, f"took over {what}, it runs again{why}")
-    return Said(logging.ERROR, f"{_words(event.status)} {what}, {_for_good(event.status)}{why}")
+    what = f"{event.run_key} from {event.owner or 'its owner'}"
+    why = cut(event.error_text or f"the lease of attempt {event.attempt} was over", LONGEST_ERROR)
+    match event.status:
+        case Status.QUEUED:
+            return Said(logging.WARNING, f"took over {what}, it runs again: {why}")
+        case Status.CANCELLED:
+            return Said(logging.WARNING, f"took over {what} and cancelled it, as somebody had asked: {why}")
+        case _:
+            end = "has failed" if event.status is Status.FAILED else f"is {_words(event.status)}"
+            end += f", {_for_good(event.status, crash_limit=event.status is Status.FAILED)}"
+            return Said(logging.ERROR, f"took over {what}, it {end}: {why}")
 
 
 @say.register
@@ -229,6 +250,13 @@ def _engine_failed(event: EngineFailed) -> Said:
 
 def _words(word: Status | Outcome) -> str:
     return word.value.replace("_", " ")
+
+
+def _some(names: tuple[str, ...]) -> str:
+    """Up to three different names, and how many more there are."""
+    known = list(dict.fromkeys(names))
+    more = len(known) - _MOST_NAMES
+    return ", ".join(known[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _count(number: int, noun: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scheduler.core.events import AttemptEnded, Event, RunTakenOver
 from scheduler.core.model import Outcome, Status
-from scheduler.edges.redaction import Redaction, cut, printable
+from scheduler.core.redaction import Redaction, cut, printable
 from scheduler.edges.sentences import instant
 
 if TYPE_CHECKING:
@@ -27,7 +27,11 @@ _TAIL_LINES = 40
 _LONGEST_TAIL = 8000
 _LONGEST_TAG = 200  # Sentry's own limit
 _UNSAID = "(no error text)"
-_BROKEN = "SENTRY_DSN cannot be used, so nothing is reported to Sentry: it should be https://KEY@HOST/PROJECT-NUMBER"
+# No example of an address here: the log would mask it as somebody's.
+_BROKEN = (
+    "SENTRY_DSN cannot be used, so nothing is reported to Sentry: it should be an https address with a key before "
+    "the @ and the project's number at the end, as Sentry shows it under Client Keys (DSN)"
+)
 # Nothing of the process is patched, watched or collected: an event is what we put into it. (Personal data are off by
 # the SDK's default; to say so is deprecated.)
 _ONLY_SENDING: dict[str, Any] = {
@@ -217,6 +221,8 @@ def _connect(dsn: str, release: str, environment: str | None, refused: Callable[
                 """Called for each event that Sentry did not take."""
                 refused(reason)
 
+        # it tells of each of the SDK's tries; that an event was lost is told by us
+        logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
         client = sentry_sdk.Client(
             dsn=dsn.strip(),
             release=release,

@@ -96,7 +96,7 @@ def read_run(connection: Connection, id_: UUID) -> Row:
             job.c.name.label("job"),
             *columns[1:],
             replica.c.name.label("replica"),
-            _duration(run.c.started_at, run.c.finished_at),
+            _duration_of_run(),
         )
         .select_from(run.join(job, job.c.id == run.c.job).outerjoin(replica, replica.c.id == run.c.claimed_by))
         .where(run.c.id == id_)
@@ -181,9 +181,15 @@ def _listed() -> Select[Any]:
         replica.c.name.label("replica"),
         run.c.started_at,
         run.c.finished_at,
-        _duration(run.c.started_at, run.c.finished_at),
+        _duration_of_run(),
         run.c.last_error,
     ).select_from(run.join(job, job.c.id == run.c.job).outerjoin(replica, replica.c.id == run.c.claimed_by))
+
+
+def _duration_of_run() -> ColumnElement[Any]:
+    """Of the attempt that runs or was the last; a run that is queued again has its `started_at`, but nothing lasts."""
+    at_rest = run.c.status.in_([Status.QUEUED, Status.WAITING])
+    return case((at_rest, null()), else_=_duration(run.c.started_at, run.c.finished_at)).label("duration")
 
 
 def _duration(start: ColumnElement[Any], end: ColumnElement[Any]) -> ColumnElement[Any]:

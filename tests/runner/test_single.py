@@ -70,9 +70,8 @@ def test_an_older_file_does_not_run_what_a_newer_one_changed(
 
 
 def test_failures_are_retried_here_and_end_in_the_exit_code(database_url: str, facts: Scene, tmp_path: Path) -> None:
-    fails = entry(
-        tmp_path / "seen", args={"how": "raise"}, call="effects:behave", retry={"attempts": 2, "backoff": "100ms", "max": "1s"}
-    )
+    retry = {"attempts": 2, "backoff": "100ms", "max": "1s"}
+    fails = entry(tmp_path / "seen", args={"how": "fail"}, call="effects:behave", retry=retry)
     code, _ = execute(database_url, jobs_file(a=fails))
     assert code == 1
     assert [(row["status"], row["attempt"]) for row in facts.rows("a")] == [("failed", 2)]
