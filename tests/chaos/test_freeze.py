@@ -58,6 +58,11 @@ def test_a_frozen_owner_is_overtaken_once_and_commits_nothing(fleet: Fleet, froz
     assert len([event for replica in fleet.replicas for event in replica.events("RunTakenOver")]) == 1
     assert '"level": "warning"' in owner.said()
     assert owner.exit_code is None
+    for replica in fleet.replicas:
+        replica.signal(signal.SIGTERM)
+        assert replica.ended() == 0
+    counted = "SELECT fenced_writes, takeovers FROM soloist.replica ORDER BY fenced_writes DESC"
+    assert fleet.sql(counted) == [(1, 0), (0, 1)]
 
 
 def test_a_frozen_thread_body_is_told_and_its_result_is_refused(fleet: Fleet) -> None:
