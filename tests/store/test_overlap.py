@@ -103,3 +103,20 @@ def test_a_waiting_run_has_no_place_in_the_queue(scene: Scene) -> None:
     scene.running(scene.owner(), JOB)
     claims.create_run(scene.mine, Request(uuid.uuid4(), "a", "manual:1", Trigger.MANUAL, "me"))
     assert claims.dequeue(scene.mine, scene.owner(), 1, 9) == ()
+
+
+def test_a_waiting_row_that_is_locked_holds_up_its_own_job_alone(scene: Scene) -> None:
+    """An application looks at one row with FOR UPDATE and goes for lunch."""
+    other = spec("b")
+    scene.jobs(JOB, other)
+    owner, waiting = scene.owner(), {}
+    for job in (JOB, other):
+        active = scene.running(owner, job)
+        (made,) = scene.claim(owner, scene.want(job, birth(2, if_blocked=Status.WAITING))).made
+        waiting[job.name] = made.id
+        runs.settle(scene.mine, owner, [Settlement(active, 1, *DONE)])
+    with psycopg.connect(scene.url) as lunch:
+        lunch.execute("SELECT 1 FROM soloist.run WHERE id = %s FOR UPDATE", (waiting["a"],))
+        assert runs.promote(scene.mine, None) == 1
+        assert {name: scene.row(run)["status"] for name, run in waiting.items()} == {"a": "waiting", "b": "queued"}
+    assert runs.promote(scene.mine, None) == 1

@@ -1,0 +1,44 @@
+"""The clock is the database's, once it has been measured, whatever this machine's says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from scheduler.runner.clock import SystemClock
+
+DATABASE = datetime(2026, 11, 29, 3, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("shift", [0.0, 7200.0, -7200.0])
+def test_a_wrong_clock_is_put_right_by_the_first_measurement(shift: float) -> None:
+    clock = SystemClock(shift)
+    local = clock.now()
+    clock.measure(DATABASE, took=0.0)
+    assert abs(clock.now() - DATABASE) < timedelta(seconds=5)
+    assert clock.offset == pytest.approx((local - DATABASE).total_seconds(), abs=5)
+
+
+def test_time_passes_as_boottime_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Setting the machine's clock changes nothing: only the stopwatch is asked."""
+    clock = SystemClock()
+    clock.measure(DATABASE, took=0.0)
+    started = clock.boottime()
+    monkeypatch.setattr(clock, "boottime", lambda: started + 90)
+    monkeypatch.setattr(clock, "_local", lambda: datetime(1999, 1, 1, tzinfo=UTC))
+    assert abs(clock.now() - DATABASE - timedelta(seconds=90)) < timedelta(seconds=1)
+
+
+def test_a_slow_answer_is_not_believed_over_a_fast_one() -> None:
+    clock = SystemClock()
+    clock.measure(DATABASE, took=0.002)
+    clock.measure(DATABASE - timedelta(seconds=1), took=8.0)
+    assert abs(clock.now() - DATABASE) < timedelta(seconds=0.9)
+
+
+def test_the_alarm_is_set_by_the_machines_own_clock() -> None:
+    clock = SystemClock(7200.0)
+    clock.measure(DATABASE, took=0.0)
+    wakes = clock.alarm_time(clock.now() + timedelta(seconds=30))
+    assert abs((wakes - datetime.now(UTC)).total_seconds() - 30) < 5
