@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from local import Local
-from replicas import HERE, jobs_file
+from replicas import HERE, eventually, jobs_file
 from scene import Scene
 
 from scheduler.app import Soloist
@@ -75,3 +76,22 @@ def test_failures_are_retried_here_and_end_in_the_exit_code(database_url: str, f
     code, _ = execute(database_url, jobs_file(a=fails))
     assert code == 1
     assert [(row["status"], row["attempt"]) for row in facts.rows("a")] == [("failed", 2)]
+
+
+def test_it_ends_with_its_engine_and_hands_the_run_back(database_url: str, facts: Scene, tmp_path: Path) -> None:
+    """A thread of the engine has failed: going on would begin the body again and again."""
+    holds = entry(
+        tmp_path / "seen", call="effects:hold", args={"path": str(tmp_path / "s"), "gate": str(tmp_path / "g")}
+    )
+    plan, said, codes = parse(jobs_file(a=holds).encode(), "jobs.yaml", HERE / "bodies"), [], []
+    parts, service = Soloist(Settings(replica="pod", lease=5.0, drain=0.0, seats=1), plan, database_url).wire(only="a")
+    at = latest_upto(plan.jobs[0].schedule, parts.room.clock.now() - timedelta(seconds=1))  # type: ignore[arg-type]
+    assert at is not None
+    single = Single(service, parts, said.append)
+    running = threading.Thread(target=lambda: codes.append(single.run(tick_of(plan.jobs[0], at))))
+    running.start()
+    eventually((tmp_path / "s").exists, "the body begins")
+    service._fail()
+    running.join(60)
+    assert codes == [1]
+    assert [(row["status"], row["attempt"]) for row in facts.rows("a")] == [("queued", 1)]

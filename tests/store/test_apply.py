@@ -9,11 +9,14 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
+from replicas import eventually
 from scene import Scene, birth, registration, spec
 
+from scheduler.core.errors import DatabaseUnreachable
 from scheduler.core.model import FirstSight, JobSpec, Misfire, MisfirePolicy, Overlap, Status
 from scheduler.core.schedule import At, Every, parse_cron
 from scheduler.store import runs
+from scheduler.store.apply import Applier, PlanFile
 
 JOB = spec("a", overlap=Overlap.ALLOW)
 
@@ -207,3 +210,17 @@ def test_ticks_of_a_spec_that_another_version_wrote_are_accounted_for(scene: Sce
     scene.sql("UPDATE soloist.job SET spec_hash = 'of another version', spec = spec || '{\"unknown\": 1}'")
     scene.apply(replace(daily, args={"x": 1}), content="2")
     assert [row["status"] for row in scene.rows("a")] == ["skipped", "skipped", "queued"]
+
+
+def test_an_application_that_waits_can_be_cut(scene: Scene) -> None:
+    """A stop must not wait for it: somebody may hold the table, or the server stand still."""
+    applier = Applier(scene.url, PlanFile("1", "1", {}, (JOB,)), registration("1"), scene.watchdog)
+    with ThreadPoolExecutor(1) as threads, psycopg.connect(scene.url) as other:
+        other.execute("LOCK TABLE soloist.config IN EXCLUSIVE MODE")
+        waiting = threads.submit(applier)
+        blocked = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'soloist apply'"
+        eventually(lambda: scene.sql(blocked), "it waits for the lock")
+        applier.cut()
+        with pytest.raises(DatabaseUnreachable, match="could not be put in force"):
+            waiting.result(30)
+    assert scene.sql("SELECT 1 FROM soloist.config") == []
