@@ -209,6 +209,20 @@ class Claim:
     trace_id: str | None = None
 
 
+def first_claim(spec: JobSpec, id: UUID, run_key: str, scheduled_at: datetime, trigger: Trigger) -> Claim:
+    """What the claimer of a run that was born `running` owns: its first attempt."""
+    return Claim(
+        id=id,
+        job=spec.name,
+        run_key=run_key,
+        scheduled_at=scheduled_at,
+        attempt=1,
+        retries_left=spec.retry.attempts - 1,
+        crashes=0,
+        trigger=trigger,
+    )
+
+
 class Outcome(StrEnum):
     """How an attempt ended, as a fact; what becomes of the run is `policy.decide_outcome`'s to say."""
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from uuid import UUID
 
-from scheduler.core.model import Claim, JobSpec, Status, Trigger
+from scheduler.core.model import Claim, JobSpec, Status, Trigger, first_claim
 from scheduler.core.policy import trust_window
 from scheduler.core.schedule import run_key, tick_key
 from scheduler.runner.clock import new_id
@@ -80,7 +79,7 @@ class Single:
         )
         created = claims.create_run(self._session, request, self._parts.room.owner)
         if created.fresh and created.status is Status.RUNNING:
-            self._attend(tick, _first_claim(tick, created.id), sent)
+            self._attend(tick, first_claim(tick.spec, created.id, tick.run_key, tick.at, Trigger.CRONJOB), sent)
         elif created.fresh:
             self._say(f"{tick.spec.name} {tick.run_key}: skipped, another run of this job is active")
             return ANOTHER_HAS_IT
@@ -115,16 +114,3 @@ class Single:
                 self._attend(tick, replace(claim, job=tick.spec.name), sent)
         self._say(f"{tick.spec.name} {tick.run_key}: stopped before its end; the run is handed back")
         return STOPPED
-
-
-def _first_claim(tick: Tick, run_id: UUID) -> Claim:
-    return Claim(
-        id=run_id,
-        job=tick.spec.name,
-        run_key=tick.run_key,
-        scheduled_at=tick.at,
-        attempt=1,
-        retries_left=tick.spec.retry.attempts - 1,
-        crashes=0,
-        trigger=Trigger.CRONJOB,
-    )

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from scheduler.core.events import TickLost, TickSkipped, TickWon
-from scheduler.core.model import Birth, Claim, SkipReason, Status
+from scheduler.core.model import Birth, SkipReason, Status, first_claim
 from scheduler.core.policy import decide_tick, trust_window
 from scheduler.runner.clock import new_id
 from scheduler.runner.plan import PlanInForce, Planned
@@ -157,7 +157,7 @@ class Ticker:
             if made.status is Status.RUNNING:
                 job, births = decided[made.job_id]
                 birth = next(birth for id_, birth in births if id_ == made.id)
-                claim = _as_claim(job, made.id, birth)
+                claim = first_claim(job.spec, made.id, birth.run_key, birth.scheduled_at, birth.trigger)
                 self._seats.begin(Held(claim, job.spec, trust, self._won(job, made.id, birth, made.status)))
                 begun += 1
         return begun
@@ -237,19 +237,6 @@ def _queue_beyond(decided: Decided, granted: int) -> Decided:
                 fitted.append((id_, birth))
         out[job_id] = (job, tuple(fitted))
     return out
-
-
-def _as_claim(job: Planned, id_: UUID, birth: Birth) -> Claim:
-    return Claim(
-        id=id_,
-        job=job.spec.name,
-        run_key=birth.run_key,
-        scheduled_at=birth.scheduled_at,
-        attempt=1,
-        retries_left=job.spec.retry.attempts - 1,
-        crashes=0,
-        trigger=birth.trigger,
-    )
 
 
 def _about(job: Planned, birth: Birth, owner: Owner) -> dict[str, Any]:
