@@ -6,6 +6,7 @@ import difflib
 import importlib
 import re
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterable
 from functools import reduce
@@ -15,6 +16,7 @@ from typing import Any
 
 from scheduler.config.arguments import CallInvalid, bind_args, check_args
 
+_IMPORTING = threading.RLock()
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _CALL = re.compile(rf"(?P<module>{_NAME}(?:\.{_NAME})*):(?P<function>{_NAME}(?:\.{_NAME})*)")
 
@@ -40,8 +42,15 @@ def resolve(call: str, root: Path) -> Callable[..., Any]:
 
 
 def load_module(name: str, root: Path) -> ModuleType:
-    """Import `name` from below `root`; one that is imported already is not imported again. Raises CallInvalid."""
-    root = root.resolve()
+    """Import `name` from below `root`; one that is imported already is not imported again. Raises CallInvalid.
+
+    One thread at a time: `importlib.invalidate_caches` raises KeyError when two do it together, and the path is shared.
+    """
+    with _IMPORTING:
+        return _load_module(name, root.resolve())
+
+
+def _load_module(name: str, root: Path) -> ModuleType:
     top = name.partition(".")[0]
     if not ((root / top).is_dir() or (root / f"{top}.py").is_file()):
         raise CallInvalid(_missing(f"no package or module {top!r} beside the jobs file", top, _modules_in(root)))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -107,3 +109,21 @@ def test_a_module_written_after_a_failed_look_is_found(root: Path) -> None:
         resolve("shop.late:run", root)
     (root / "shop" / "late.py").write_text("def run(ctx): return 'late'\n", encoding="utf-8")
     assert resolve("shop.late:run", root)(None) == "late"
+
+
+def test_many_threads_resolve_at_once(tmp_path: Path) -> None:
+    """The first ticks of a replica come together: its seats import the same modules at the same time."""
+    for number in range(40):
+        (tmp_path / f"together{number}.py").write_text("def f(ctx): return 1\n")
+    gate = threading.Barrier(8)
+
+    def resolve_all() -> int:
+        gate.wait(30)
+        found = 0
+        for number in range(40):
+            sys.path_importer_cache[f"relative{number}"] = None  # type: ignore[assignment]
+            found += resolve(f"together{number}:f", tmp_path)(None)
+        return found
+
+    with ThreadPoolExecutor(8) as threads:
+        assert [future.result(60) for future in [threads.submit(resolve_all) for _ in range(8)]] == [40] * 8

@@ -42,6 +42,7 @@ def _check(fleet: Fleet) -> None:
         " run.created_at >= run.scheduled_at"
         " FROM soloist.job LEFT JOIN soloist.run ON run.job = job.id"
     )
+    assert fleet.sql("SELECT status, last_error FROM soloist.run WHERE status <> 'succeeded'") == []
     assert Counter(row[1:] for row in rows) == {("succeeded", 1, True, True): TICKS}
     assert len({row[0] for row in rows}) == TICKS
     effects = Counter((line[0], line[1]) for line in fleet.lines())
