@@ -10,9 +10,7 @@ import itertools
 import os
 import shutil
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -102,14 +100,3 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip("the folder `shared` does not lie beside this checkout")
     return SHARED
-
-
-def eventually(fact: Callable[[], object], what: str, within: float = 60.0) -> object:
-    """Wait for a fact (anything true) and return it. The limit is generous: it is there for hangs, not for speed."""
-    end = time.monotonic() + within
-    pause = threading.Event()
-    while not (found := fact()):
-        if time.monotonic() > end:
-            pytest.fail(f"did not come true within {within:g} s: {what}")
-        pause.wait(0.02)
-    return found
