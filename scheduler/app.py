@@ -13,16 +13,20 @@ from scheduler import __version__
 from scheduler.config.jobs_file import Plan
 from scheduler.config.settings import Settings
 from scheduler.core.events import Bus, Listener
-from scheduler.core.model import Isolation
+from scheduler.core.model import Guard, Isolation
 from scheduler.edges import Edges
 from scheduler.kinds import Kind
 from scheduler.kinds.python import PythonKind
 from scheduler.kinds.thread import ThreadKind
-from scheduler.runner.attempt import Attempts
+from scheduler.runner.attempt import Attempts, Leave
 from scheduler.runner.clock import SystemClock, new_id
+from scheduler.runner.clock_watch import ClockWatch
 from scheduler.runner.follower import Follower
-from scheduler.runner.keeper import Keeper
+from scheduler.runner.job_locks import JobLocks
+from scheduler.runner.keeper import Charge, Keeper
 from scheduler.runner.plan import PlanInForce
+from scheduler.runner.presence import Presence
+from scheduler.runner.reaper import Reaper
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Seats
 from scheduler.runner.service import Facts, Parts, Service
@@ -32,15 +36,15 @@ from scheduler.runner.single import Single, tick_of
 from scheduler.runner.sweeper import Sweeper
 from scheduler.runner.tally import Tally
 from scheduler.runner.ticker import Ticker
+from scheduler.runner.witness import Witness
 from scheduler.store.apply import Applier, PlanFile
 from scheduler.store.claims import Owner
-from scheduler.store.engine import Contact, Session, masked
+from scheduler.store.connect import masked
+from scheduler.store.engine import Contact, Session
 from scheduler.store.migrate import migrate
 from scheduler.store.replicas import Registration
 from scheduler.store.wakeup import Wakeup
 from scheduler.store.watchdog import Watchdog
-
-ROOMS = ("ticker", "settler", "keeper", "sweeper")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +67,26 @@ class Soloist:
         """The rooms of one replica, and its life. `only`: a job; then it takes no work but what it is told to do."""
         clock = SystemClock(self.settings.clock_offset)
         bus = Bus(_report_listener)
-        tally = Tally()
-        bus.subscribe(tally)
-        for listener in self.listeners:
-            bus.subscribe(listener)
         owner = Owner(new_id(), self.settings.replica, self.settings.lease)
         room = Room(owner, clock, bus)
-        watchdog, contact = Watchdog(clock), Contact(bus, owner.name, clock)
-        sessions = {name: Session(self.database_url, name, watchdog, contact) for name in ROOMS}
+        tally, witness, watchdog = Tally(), Witness(room), Watchdog(clock)
+        listeners: tuple[Listener, ...] = (tally, witness, *self.listeners)
+        for listener in listeners:
+            bus.subscribe(listener)
+        dedicated, worker, settling = self._sessions(room, watchdog)
         plan, kinds = PlanInForce(self.plan.jobs), self._kinds()
-        settler = Settler(sessions["settler"], owner)
-        attempts = Attempts(kinds, settler, room)
-        seats = Seats(self.settings.seats, attempts.attend)
-        sweeper = Sweeper(sessions["sweeper"], room, plan, seats)
-        ticker = Ticker(sessions["ticker"], room, plan, seats)
+        seats, settler = Seats(self.settings.seats), Settler(settling, owner)
+        presence = Presence(dedicated, room, seats, tuple(kinds.values()))
+        seats.attend = Attempts(kinds, settler, room, Leave(presence, JobLocks(dedicated, room))).attend
+        sweeper = Sweeper(worker, room, plan, seats, Reaper(worker, room))
+        sweeper.notified = lambda: not dedicated.pooled
+        ticker = Ticker(worker, room, plan, seats)
         ticker.unclear, ticker.overflowed = sweeper.answer_lost, sweeper.overflowed
-        follower = Follower(room, plan, ticker, sessions["ticker"])
+        follower = Follower(room, plan, ticker, worker)
         applier = Applier(self.database_url, self._plan_file(only), self._registration(owner, only), watchdog)
         follower.apply, follower.cut = applier, applier.cut
         follower.migrate = lambda: migrate(self.database_url)
-        keeper = Keeper(sessions["keeper"], room, seats, tally, follower.pulse)
+        charge = Charge(seats, tally, presence, ClockWatch(room, seats), witness, follower.pulse)
         parts = Parts(
             room=room,
             plan=plan,
@@ -90,15 +94,35 @@ class Soloist:
             settler=settler,
             ticker=ticker,
             follower=follower,
-            keeper=keeper,
+            keeper=Keeper(dedicated, room, charge),
             sweeper=sweeper,
-            tally=tally,
+            charge=charge,
             kinds=tuple(kinds.values()),
-            wakeup=Wakeup(sessions["sweeper"]),
-            sessions=sessions,
+            wakeup=Wakeup(dedicated, clock),
+            sessions={"keeper": dedicated, "worker": worker, "settler": settling},
         )
-        facts = Facts(__version__, masked(self.database_url), self.settings.drain, only is None)
-        return parts, Service(parts, facts)
+        return parts, Service(parts, self._facts(only))
+
+    def _sessions(self, room: Room, watchdog: Watchdog) -> tuple[Session, Session, Session]:
+        """The dedicated one, for renewals, locks and notifications; one that claims and sweeps; one for outcomes."""
+        contact = Contact(room.bus, room.owner.name, room.clock)
+        direct = self.settings.direct_database_url or self.database_url
+        return (
+            Session(direct, "keeper", watchdog, contact),
+            Session(self.database_url, "worker", watchdog, contact),
+            Session(self.database_url, "settler", watchdog, contact),
+        )
+
+    def _facts(self, only: str | None) -> Facts:
+        guarded = [job.name for job in self.plan.jobs if job.guard is Guard.ADVISORY_LOCK and only in (None, job.name)]
+        return Facts(
+            version=__version__,
+            database=masked(self.database_url),
+            drain=self.settings.drain,
+            takes_work=only is None,
+            direct_url=self.settings.direct_database_url,
+            guarded=tuple(guarded),
+        )
 
     def _kinds(self) -> dict[Isolation, Kind]:
         root, url = self.plan.root, self.database_url
@@ -124,6 +148,7 @@ class Soloist:
             seats=self.settings.seats,
             clock_offset=0.0,
             serves=only is None,
+            lease=self.settings.lease,
         )
 
 

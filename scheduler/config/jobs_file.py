@@ -21,7 +21,7 @@ from scheduler.config.plan import Plan, in_file_order, nearest_place
 from scheduler.config.secrets import plain_secrets
 from scheduler.config.yaml_reader import LARGEST, Document, read_yaml
 from scheduler.core.errors import ConfigInvalid, Problem
-from scheduler.core.model import AfterCrash, JobSpec, Misfire, RetryPolicy
+from scheduler.core.model import AfterCrash, Guard, JobSpec, LostContact, Misfire, Overlap, RetryPolicy
 from scheduler.core.retention import Retention
 from scheduler.core.schedule import Schedule, ScheduleError, parse_at, parse_cron, parse_every
 
@@ -173,6 +173,19 @@ class _Composer:
                 f"after_crash: fail never starts a run twice, but retry.attempts is {spec.retry.attempts}: take one out"
             )
             self._say(f"{path}.{key}", why)
+        self._refuse_contact_contradictions(path, spec)
+
+    def _refuse_contact_contradictions(self, path: str, spec: JobSpec) -> None:
+        """What protects a run, and what its body does when contact is lost, must not undo each other."""
+        goes_on = spec.lost_contact is LostContact.CONTINUE
+        if spec.guard is Guard.ADVISORY_LOCK and spec.overlap is Overlap.ALLOW:
+            self._say(f"{path}.guard", "guard: advisory_lock lets one run at a time through: take out overlap: allow")
+        if spec.guard is Guard.ADVISORY_LOCK and goes_on:
+            why = "guard: advisory_lock stops the run when its lock is lost: take out lost_contact: continue"
+            self._say(f"{path}.guard", why)
+        if spec.after_crash is AfterCrash.FAIL and goes_on:
+            why = "with lost_contact: continue two bodies may run at once, and after_crash: fail rules that out"
+            self._say(f"{path}.lost_contact", why)
 
     def _refuse_secrets(self, path: str, args: dict[str, Any]) -> None:
         for parts in plain_secrets(args):

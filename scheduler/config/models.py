@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from scheduler.config.callables import CallInvalid, split_call
 from scheduler.core.duration import parse_duration
-from scheduler.core.model import AfterCrash, FirstSight, Guard, Isolation, MisfirePolicy, Overlap, Period
+from scheduler.core.model import AfterCrash, FirstSight, Guard, Isolation, LostContact, MisfirePolicy, Overlap, Period
 from scheduler.core.schedule import parse_at, parse_cron, parse_every
 from scheduler.core.zones import load_zone
 
@@ -138,6 +138,7 @@ class DefaultsSection(_Section):
     after_crash: Annotated[AfterCrash, BeforeValidator(_word(AfterCrash))] = AfterCrash.RERUN
     crash_limit: int = Field(default=3, ge=1, le=1000)
     misfire: MisfireSection = MisfireSection()
+    lost_contact: Annotated[LostContact, BeforeValidator(_word(LostContact))] = LostContact.STOP
     isolation: Annotated[Isolation, BeforeValidator(_word(Isolation))] = Isolation.PROCESS
     owner: str = ""
     runbook: str = ""

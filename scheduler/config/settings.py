@@ -27,6 +27,7 @@ class Settings(BaseSettings):
     """Each field is `SOLOIST_<NAME>` in the environment, but for SENTRY_DSN.
 
     database_url   PostgreSQL; None: an embedded server, for development on one host
+    direct_database_url   the same database, past any pooler: for locks and notifications
     jobs           the jobs file
     replica        this process's name
     seats          attempts at once, 1 to 1000
@@ -37,6 +38,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="SOLOIST_", env_ignore_empty=True, frozen=True, extra="forbid")
 
     database_url: str | None = Field(default=None, repr=False)
+    direct_database_url: str | None = Field(default=None, repr=False)
     jobs: Path = Path("jobs.yaml")
     replica: str = Field(default="replica", min_length=1, max_length=200)
     seats: int = Field(default=16, ge=1, le=1000)

@@ -76,7 +76,20 @@ class AlreadyRunning(SoloistError):
 
 
 class DatabaseUnreachable(SoloistError):
-    """PostgreSQL did not answer; the message says what was tried, with the password masked."""
+    """PostgreSQL did not answer; the message says what was tried, with the password masked.
+
+    `may_heal`: it may answer by itself in a while; a wrong password or name will not.
+    """
+
+    exit_code = 8
+
+    def __init__(self, text: str, *, may_heal: bool = False) -> None:
+        self.may_heal = may_heal
+        super().__init__(text)
+
+
+class PoolerInTheWay(SoloistError):
+    """What was asked for needs a session of its own, and a pooler stands before the database."""
 
     exit_code = 8
 

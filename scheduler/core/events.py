@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from scheduler.core.model import Outcome, SkipReason, Status, Trigger
@@ -131,10 +132,11 @@ class AttemptEnded(RunEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTakenOver(RunEvent):
-    """The owner's lease was over; the run goes on (`queued`) or ends (`lost`, `failed`)."""
+    """The owner's lease was over, or its presence gone; the run goes on (`queued`) or ends (`lost`, `failed`)."""
 
     owner: str | None
     status: Status
+    how: Literal["lease", "presence"] = "lease"
     error_text: str | None = None
 
 
@@ -157,6 +159,65 @@ class OutcomeUnwritten(RunEvent):
     """The database stayed away until this replica had to go: the outcome is in this event alone."""
 
     outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRecovered(RunEvent):
+    """The answer to a claim or to an outcome was lost, and the database shows that it took effect: it is ours."""
+
+    what: Literal["claim", "outcome"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitForgotten(RunEvent):
+    """The database no longer has what it once acknowledged: `status` of this run. Its tick may run twice."""
+
+    status: Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardBusy(RunEvent):
+    """Somebody else holds the lock of a guarded job: the run goes back to the queue. `holder`: its name, if known."""
+
+    holder: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PresenceLost(Event):
+    """The dedicated session ended while bodies are at work. They have `within` seconds for a new one."""
+
+    error: str
+    within: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PresenceRegained(Event):
+    """A new dedicated session stands, `after` seconds."""
+
+    after: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolerFound(Event):
+    """A pooler stands before the database. `variable`: the setting that leads there; `consequence`: what is off."""
+
+    variable: str
+    consequence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockAway(Event):
+    """This machine's clock is `offset` seconds ahead of the database's. `claims`: whether this replica still claims."""
+
+    offset: float
+    claims: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockRight(Event):
+    """This machine's clock is again as it should be."""
+
+    offset: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

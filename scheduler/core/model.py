@@ -97,9 +97,21 @@ class Isolation(StrEnum):
 
 
 class Guard(StrEnum):
-    """What protects a run while it executes. `run_row`: the lease on its row."""
+    """What protects a run while it executes: the lease on its row, or that and a session advisory lock of its job."""
 
     RUN_ROW = "run_row"
+    ADVISORY_LOCK = "advisory_lock"
+
+
+class LostContact(StrEnum):
+    """What a body does while its replica cannot renew its lease.
+
+    `stop`: it ends with the owner's trust, so there are never two bodies. `continue`: it goes on; if another replica
+    took the run meanwhile, both were at work, and the fence discards this one's result.
+    """
+
+    STOP = "stop"
+    CONTINUE = "continue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +135,9 @@ class Misfire:
 
 
 PROSE = frozenset({"description", "owner", "runbook"})
+LATER = {"lost_contact": LostContact.STOP}
+"""Keys that came after the first schema, with their defaults. At those they are no part of the hash: while a new
+version is rolled out, replicas of both must agree that a job is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +158,7 @@ class JobSpec:
     misfire: Misfire = Misfire()
     isolation: Isolation = Isolation.PROCESS
     guard: Guard = Guard.RUN_ROW
+    lost_contact: LostContact = LostContact.STOP
     description: str = ""
     owner: str = ""
     runbook: str = ""
@@ -165,7 +181,7 @@ class JobSpec:
     def hash(self) -> str:
         """16 hex digits over what the job *does*: prose (description, owner, runbook) does not make a new spec."""
         if not self._hash:
-            plain = {k: v for k, v in self.to_dict().items() if k not in PROSE}
+            plain = {k: v for k, v in self.to_dict().items() if k not in PROSE and LATER.get(k) != v}
             text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
             object.__setattr__(self, "_hash", hashlib.sha256(text.encode()).hexdigest()[:16])
         return self._hash

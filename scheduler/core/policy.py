@@ -128,7 +128,7 @@ def decide_outcome(spec: JobSpec, claim: Claim, ending: Ending, chance: float) -
         case Outcome.HANDED_BACK | Outcome.LEASE_LOST:
             # costs nothing; but with at-most-once a body that has begun must not begin again
             at_most_once = spec.after_crash is AfterCrash.FAIL and ending.started
-            return Decision(Status.LOST if at_most_once else Status.QUEUED)
+            return Decision(Status.LOST if at_most_once else Status.QUEUED, ready_in=ending.retry_after or 0.0)
         case _ as never:
             assert_never(never)
 

@@ -11,6 +11,7 @@ from scheduler.core.model import (
     Guard,
     Isolation,
     JobSpec,
+    LostContact,
     Misfire,
     MisfirePolicy,
     Overlap,
@@ -45,6 +46,7 @@ _WORDS: dict[str, type[StrEnum]] = {
     "after_crash": AfterCrash,
     "isolation": Isolation,
     "guard": Guard,
+    "lost_contact": LostContact,
     "once_per": Period,
 }
 _DEFAULTS = JobSpec("default", None, "")

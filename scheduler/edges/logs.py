@@ -20,7 +20,7 @@ from scheduler.core.errors import ConfigInvalid, Problem
 from scheduler.core.events import Event, JobPlanned, ReplicaStarted, RunEvent, TickLost, TickSkipped
 from scheduler.core.model import Status
 from scheduler.core.redaction import LONGEST, Redaction, cut, printable
-from scheduler.edges.sentences import instant, say
+from scheduler.edges.words import instant, say
 
 VARIABLE = "SOLOIST_LOG"
 

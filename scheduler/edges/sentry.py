@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scheduler.core.events import AttemptEnded, Event, RunTakenOver
 from scheduler.core.model import Outcome, Status
 from scheduler.core.redaction import Redaction, cut, printable
-from scheduler.edges.sentences import instant
+from scheduler.edges.words import instant
 
 if TYPE_CHECKING:
     from sentry_sdk import Client

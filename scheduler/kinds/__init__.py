@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from scheduler.core.context import RunInfo
     from scheduler.core.model import Ending
 
+FOREVER = 9e9  # CLOCK_BOOTTIME seconds: the trust of a body that goes on through lost contact
+
 MayBegin = Callable[[], float | None]
 """Asked just before a body begins: the trust deadline (CLOCK_BOOTTIME seconds), or None = do not begin."""
 
@@ -72,6 +74,15 @@ class Kind(Protocol):
         `trust`: CLOCK_BOOTTIME seconds until which the body may run. `may_begin` is asked when a place to run
         has been obtained, which may take a while. None from it: the Ending is HANDED_BACK, `started=False`.
         """
+
+    def watch(self, session: int, interval: float) -> None:
+        """From the end of this session (a descriptor) bodies have `interval` seconds, or until `watch` or `lift` comes.
+
+        Only a kind that can end its bodies while the replica is frozen has something to do here.
+        """
+
+    def lift(self) -> None:
+        """The end of the session means nothing: bodies have as long as they are trusted."""
 
     def close(self) -> None:
         """Every process and thread of this kind is gone when this returns, within a few seconds."""

@@ -55,6 +55,14 @@ class PythonKind:
         del trust  # what `may_begin` says is newer
         return PythonExecution(self.pool, body, may_begin, self._graces)
 
+    def watch(self, session: int, interval: float) -> None:
+        """See `Pool.watch`."""
+        self.pool.watch(session, interval)
+
+    def lift(self) -> None:
+        """See `Pool.lift`."""
+        self.pool.lift()
+
     def close(self) -> None:
         """Children and zygote are gone when this returns; bodies at work are handed back."""
         self.pool.close()

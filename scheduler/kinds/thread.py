@@ -56,6 +56,12 @@ class ThreadKind:
         """Prepare one attempt; it runs inside `wait`."""
         return ThreadExecution(body, trust, may_begin, self._functions, self._doors)
 
+    def watch(self, session: int, interval: float) -> None:
+        """Nobody but the body itself can end a thread."""
+
+    def lift(self) -> None:
+        """Nor is there anything to lift."""
+
     def close(self) -> None:
         """No handler and no connection is left. A body at work is in its seat's hands."""
         logging.getLogger().removeHandler(self._capture)

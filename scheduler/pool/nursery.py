@@ -109,6 +109,14 @@ class Nursery:
                 self._free(leash)
         leash.gone.wait(wait)
 
+    def watch(self, session: int, interval: float) -> None:
+        """From the end of this session (a descriptor, copied) the children have `interval` seconds."""
+        self._tell({"watch": interval}, (session,))
+
+    def lift(self) -> None:
+        """The session's end means nothing: the children have as long as their own deadlines."""
+        self._tell({"lift": True})
+
     def close(self) -> None:
         """The zygote and all below it are gone when this returns."""
         self._closing = True

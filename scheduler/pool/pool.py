@@ -52,6 +52,27 @@ class Pool:
         self._idle: list[Leash] = []
         self._homes: dict[Leash, Nursery] = {}
         self._closed = False
+        self._session: tuple[int, float] | None = None
+
+    def watch(self, session: int, interval: float) -> None:
+        """From the end of this session (a socket's descriptor, copied) all bodies have `interval` seconds to live,
+        unless another session or `lift` comes first. The zygote keeps that: also while the replica is frozen."""
+        with self._lock:
+            self._forget_session()
+            self._session = os.dup(session), interval
+            if self._nursery is not None:
+                self._nursery.watch(*self._session)
+
+    def lift(self) -> None:
+        """The end of the session that is watched means nothing after all."""
+        with self._lock:
+            if self._nursery is not None:
+                self._nursery.lift()
+
+    def _forget_session(self) -> None:
+        if self._session is not None:
+            os.close(self._session[0])
+            self._session = None
 
     @property
     def skipped(self) -> dict[str, str]:
@@ -97,6 +118,7 @@ class Pool:
         """All children and the zygote are gone when this returns. Bodies at work end with them."""
         with self._lock:
             self._closed = True
+            self._forget_session()
             nursery, self._nursery = self._nursery, None
             idle, self._idle = self._idle, []
         if nursery is not None:
@@ -146,4 +168,6 @@ class Pool:
             if self._url:
                 environment[DATABASE_URL] = self._url
             self._nursery = Nursery(self._root, environment, self._preload, self._slots)
+            if self._session is not None:
+                self._nursery.watch(*self._session)
         return self._nursery

@@ -15,6 +15,7 @@ WORDS = 8
 NOTE_BYTES = 128
 SLOT_BYTES = WORDS * 8 + NOTE_BYTES
 _MOST = 2**63 - 1
+FOREVER = 9 * 10**18  # ns: a deadline for a body that goes on through lost contact
 _CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 

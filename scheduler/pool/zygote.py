@@ -23,7 +23,7 @@ from scheduler.config.callables import load_module
 from scheduler.pool import linux
 from scheduler.pool.baseline import reset_signals
 from scheduler.pool.child import Cradle, live
-from scheduler.pool.words import Word, Words, boottime
+from scheduler.pool.words import FOREVER, Word, Words, boottime
 
 BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1])['path']; "
@@ -115,6 +115,9 @@ class _Zygote:
         self._unsent: list[bytes] = []
         self._untold: list[dict[str, Any]] = []  # ends of children that wait for their strays to die
         self._untold_since = 0
+        self._session: int | None = None  # the replica's dedicated session; see `_watch_session`
+        self._interval = 0
+        self._limit = FOREVER
         self._pipe, self._held = os.pipe2(os.O_CLOEXEC)  # children see our end by the end of it
         self._wake, wake_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -130,6 +133,9 @@ class _Zygote:
             ready = {fd for fd, _ in self._poll.poll(self._enforce())}
             if self._wake in ready:
                 os.read(self._wake, 4096)
+            if self._session in ready:
+                self._forget_session()
+                self._limit = boottime() + self._interval
             if self._watch in ready:
                 self._end_everything()
             if self._control.fileno() in ready:
@@ -147,6 +153,8 @@ class _Zygote:
         nearest = now + _LOOK_MS * 1_000_000
         for pid, kid in self._kids.items():
             trust = self._words.load(kid.slot, Word.DEADLINE)
+            if trust != FOREVER:
+                trust = min(trust, self._limit)
             if trust and trust <= now:
                 kid.why, kid.kill_at = "trust", now
             if kid.term_at is not None and kid.term_at <= now:
@@ -172,6 +180,27 @@ class _Zygote:
             self._fork(message["fork"], fds)
         elif "end" in message:
             self._plan_end(message)
+        elif "watch" in message:
+            self._watch_session(message["watch"], fds)
+        elif "lift" in message:
+            self._limit = FOREVER
+
+    def _watch_session(self, interval: float, fds: list[int]) -> None:
+        """Keep an eye on the session by which others know that the replica is there.
+
+        From its end the children have `interval` seconds to hear of a new one: after that others may begin their work
+        anew. The replica cannot be left to see to it, for it may be frozen just then.
+        """
+        self._forget_session()
+        (self._session,) = fds
+        self._limit, self._interval = FOREVER, int(interval * 1e9)
+        self._poll.register(self._session, select.POLLRDHUP)
+
+    def _forget_session(self) -> None:
+        if self._session is not None:
+            self._poll.unregister(self._session)
+            os.close(self._session)
+        self._session = None
 
     def _plan_end(self, message: dict[str, Any]) -> None:
         """`{"end": slot, "why": …, "term": seconds | null, "kill": seconds}`: the earlier of two plans holds."""

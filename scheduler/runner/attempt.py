@@ -6,30 +6,53 @@ import os
 import random
 import traceback
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from scheduler.core.context import RunInfo
-from scheduler.core.events import AttemptEnded, AttemptStarted, OutcomeUnwritten, WriteFenced
-from scheduler.core.model import Claim, Ending, Isolation, Outcome, Trigger
-from scheduler.core.policy import decide_outcome
+from scheduler.core.events import (
+    AnswerRecovered,
+    AttemptEnded,
+    AttemptStarted,
+    GuardBusy,
+    OutcomeUnwritten,
+    WriteFenced,
+)
+from scheduler.core.model import Claim, Ending, Guard, Isolation, Outcome, Status, Trigger
+from scheduler.core.policy import Decision, decide_outcome
 from scheduler.core.redaction import Redaction
 from scheduler.kinds import Body, Kind
+from scheduler.runner.job_locks import JobLocks
+from scheduler.runner.presence import Presence
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Held
 from scheduler.runner.settler import Settler, Unwritten
 from scheduler.store.claims import Owner
+from scheduler.store.engine import ContactLost, Refused
 from scheduler.store.runs import Settlement
+
+LOCK_BUSY = 1.0  # seconds until a run is tried again whose job's lock somebody else has
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """What a body needs besides its seat. `presence`: may it begin now? `job_locks`: for guarded jobs."""
+
+    presence: Presence
+    job_locks: JobLocks
 
 
 class Attempts:
     """Runs attempts: body, decision, settlement. `kinds`: how a body is executed, by isolation."""
 
-    def __init__(self, kinds: Mapping[Isolation, Kind], settler: Settler, room: Room) -> None:
+    def __init__(self, kinds: Mapping[Isolation, Kind], settler: Settler, room: Room, leave: Leave) -> None:
         self._kinds, self._settler = kinds, settler
+        self._presence, self._job_locks = leave.presence, leave.job_locks
         self._owner, self._bus, self._clock = room.owner, room.bus, room.clock
         self._redaction = Redaction(os.environ)
+        self._told: dict[str, UUID] = {}  # job -> the run of which it was said that its lock is not free
 
     def attend(self, held: Held) -> None:
         """Carry one run through its attempt; returns when the outcome is written, fenced or given up."""
@@ -37,18 +60,18 @@ class Attempts:
         begun, now = self._clock.boottime(), self._clock.now()
         if held.news is not None:
             self._bus.publish(held.news)
+        guarded = held.spec.guard is Guard.ADVISORY_LOCK
+        if guarded and (refusal := self._refused_lock(claim)) is not None:
+            self._write(held, refusal)  # quietly: it may be so for hours, a second at a time
+            return
         self._bus.publish(AttemptStarted(**_about(claim, self._owner), start_delay=_delay(claim, now)))
         ending = self._unsecret(self._execute(held, now))
-        decision = decide_outcome(held.spec, claim, ending, random.random())  # noqa: S311 - jitter, not a secret
-        settlement = Settlement(claim.id, claim.attempt, decision, ending)
-        try:
-            status = self._settler.settle(settlement)
-        except Unwritten:
-            self._bus.publish(OutcomeUnwritten(**_about(claim, self._owner), outcome=ending.outcome))
+        if guarded:
+            self._job_locks.free(claim.job)  # before the outcome is written: who sees the run ended finds the lock free
+        written = self._write(held, ending)
+        if written is None:
             return
-        if status is None:
-            self._bus.publish(WriteFenced(**_about(claim, self._owner), outcome=ending.outcome))
-            return
+        status, decision = written
         self._bus.publish(
             AttemptEnded(
                 **_about(claim, self._owner),
@@ -62,6 +85,37 @@ class Attempts:
                 output_tail=ending.output_tail,
             )
         )
+
+    def _write(self, held: Held, ending: Ending) -> tuple[Status, Decision] | None:
+        """Have the outcome written; returns the run's status now, and what was decided. None: fenced, or given up."""
+        claim = held.claim
+        decision = decide_outcome(held.spec, claim, ending, random.random())  # noqa: S311 - jitter, not a secret
+        try:
+            written = self._settler.settle(Settlement(claim.id, claim.attempt, decision, ending))
+        except Unwritten:
+            self._bus.publish(OutcomeUnwritten(**_about(claim, self._owner), outcome=ending.outcome))
+            return None
+        if written is None:
+            self._bus.publish(WriteFenced(**_about(claim, self._owner), outcome=ending.outcome))
+            return None
+        if written.recovered:
+            self._bus.publish(AnswerRecovered(**_about(claim, self._owner), what="outcome"))
+        return written.status, decision
+
+    def _refused_lock(self, claim: Claim) -> Ending | None:
+        """Take the lock of a guarded job; the Ending: somebody else has it, and the run goes back to the queue."""
+        try:
+            busy = self._job_locks.take(claim.job)
+        except (ContactLost, Refused) as error:
+            return _unbegun(f"the job's lock could not be taken: {error}")
+        if busy is None:
+            self._told.pop(claim.job, None)
+            return None
+        if self._told.get(claim.job) != claim.id:
+            self._told[claim.job] = claim.id
+            self._bus.publish(GuardBusy(**_about(claim, self._owner), holder=busy.holder))
+        by = f" ({busy.holder})" if busy.holder else ""
+        return _unbegun(f"skipped for now: another replica runs it{by}: {claim.job} {claim.run_key}")
 
     def _unsecret(self, ending: Ending) -> Ending:
         """The history is kept for months: no password that an exception or a print happened to quote stays in it."""
@@ -93,9 +147,11 @@ class Attempts:
 
     def _may_begin(self, held: Held) -> float | None:
         """Asked just before the body begins: getting a child may have taken longer than the lease."""
-        with held.lock:
-            allowed = held.stopped is None and self._clock.boottime() < held.trust
-            return held.trust if allowed else None
+        return held.may_begin(self._clock.boottime()) if self._presence.wait() else None
+
+
+def _unbegun(text: str) -> Ending:
+    return Ending(Outcome.HANDED_BACK, error_text=text, retry_after=LOCK_BUSY, started=False)
 
 
 def _body(held: Held, owner: Owner, now: datetime) -> Body:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
@@ -15,40 +15,69 @@ from scheduler.core.model import TERMINAL
 from scheduler.core.policy import renew_interval, trust_window
 from scheduler.kinds import Stop
 from scheduler.pool.text import clean_json
+from scheduler.runner.clock_watch import ClockWatch
+from scheduler.runner.presence import Presence
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Held, Seats
 from scheduler.runner.tally import Tally
+from scheduler.runner.witness import Witness
 from scheduler.store import replicas, runs
-from scheduler.store.engine import Session
+from scheduler.store.engine import ContactLost, Session
 from scheduler.store.replicas import HEARTBEAT, Pulse
 
 
-class Keeper:
-    """`step` belongs to one thread. `pulse` is told what each heartbeat learned; None: the replica's row is gone."""
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What the keeper looks after. `pulse` is told what each heartbeat learned; None: the replica's row is gone."""
 
-    def __init__(
-        self, session: Session, room: Room, seats: Seats, tally: Tally, pulse: Callable[[Pulse | None], None]
-    ) -> None:
-        self._session, self._seats, self._tally, self._pulse = session, seats, tally, pulse
+    seats: Seats
+    tally: Tally
+    presence: Presence
+    clock_watch: ClockWatch
+    witness: Witness
+    pulse: Callable[[Pulse | None], None]
+
+
+class Keeper:
+    """`step` belongs to one thread, `open` to the start before it. The session is the replica's dedicated one."""
+
+    def __init__(self, session: Session, room: Room, charge: Charge) -> None:
+        self._session, self._charge, self._seats = session, charge, charge.seats
         self._owner, self._clock, self._bus = room.owner, room.clock, room.bus
         self._interval = renew_interval(room.owner.lease)
+        self._deadline = max(2.0, room.owner.lease / 3)  # an answer that takes longer is worth less than a new session
         self._beat_at = 0.0
+        self._epoch = 0
 
     def step(self) -> float:
         """Renew, and beat when it is time; returns seconds to the next step."""
+        try:
+            return self._step()
+        except ContactLost as error:
+            self._charge.presence.ended(str(error), everyone=error.everyone)
+            raise
+
+    def _step(self) -> float:
+        presence = self._charge.presence
+        presence.check(self._deadline)
         held = self._seats.held()
-        if held:
+        if held or not presence.stands:
             self._renew(held)
+            presence.stand()
+        if self._epoch != self._session.epoch:
+            self._charge.witness.ask(self._session)
+            self._epoch = self._session.epoch
         left = self._beat_at - self._clock.boottime()
         if left <= 0:
             self._beat()
             left = HEARTBEAT
+        self._charge.clock_watch.look()
         return min(left, self._interval)  # an idle step sends nothing
 
     def _renew(self, held: list[Held]) -> None:
         sent = self._clock.boottime()
         asked = [(h.claim.id, h.claim.attempt, _progress(h)) for h in held]
-        renewal = runs.renew(self._session, self._owner, asked)
+        renewal = runs.renew(self._session, self._owner, asked, self._deadline)
         took = self._clock.boottime() - sent
         if renewal.database_now is not None:
             self._clock.measure(renewal.database_now, took)
@@ -67,7 +96,8 @@ class Keeper:
 
     def _look_for(self, missing: list[Held], until: float) -> None:
         """A row that was not renewed is locked for a moment, ended by its own attempt, or lost."""
-        standing = runs.read_held(self._session, self._owner, [(h.claim.id, h.claim.attempt) for h in missing])
+        asked = [(one.claim.id, one.claim.attempt) for one in missing]
+        standing = runs.read_held(self._session, self._owner, asked)
         still = self._seats.held()
         for one in missing:
             how = standing.get(one.claim.id)
@@ -80,12 +110,13 @@ class Keeper:
 
     def _beat(self) -> None:
         sent = self._clock.boottime()
-        pulse = replicas.heartbeat(self._session, self._owner.id, self._clock.offset, self._tally.counts())
+        counts = self._charge.tally.counts()
+        pulse = replicas.heartbeat(self._session, self._owner.id, self._clock.offset, counts, self._deadline)
         now = self._clock.boottime()
         self._beat_at = now + HEARTBEAT
         if pulse is not None:
             self._clock.measure(pulse.database_now, now - sent)
-        self._pulse(pulse)
+        self._charge.pulse(pulse)
 
 
 def _progress(held: Held) -> str | None:

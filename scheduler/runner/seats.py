@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from scheduler.core.events import Event
-from scheduler.core.model import Claim, JobSpec
-from scheduler.kinds import Execution, Stop
+from scheduler.core.model import Claim, JobSpec, LostContact
+from scheduler.kinds import FOREVER, Execution, Stop
 from scheduler.runner.threads import Threads
 
 
 @dataclass(slots=True, eq=False)
 class Held:
-    """A run in a seat. `trust`: CLOCK_BOOTTIME seconds until which its body may be at work.
+    """A run in a seat. `trust`: CLOCK_BOOTTIME seconds until which the lease is believed in.
 
     The keeper moves `trust` and sets `stopped`; the seat's thread sets `execution`. `lock` guards the moment where one
     hands over to the other. `news`: what the seat's thread says first, so that it comes before the attempt's own events
@@ -35,12 +35,37 @@ class Held:
     cancelled: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether its body goes on through lost contact."""
+        return self.spec.lost_contact is LostContact.CONTINUE
+
     def extend(self, until: float) -> None:
         """A renewal was acknowledged."""
         with self.lock:
             self.trust = until
-            if self.execution is not None:
-                self.execution.extend(until)
+            self._let_run(until)
+
+    def limit(self, until: float) -> None:
+        """However long the lease is believed in, the body has until then; till the next `extend` or `lift`."""
+        with self.lock:
+            self._let_run(min(until, self.trust))
+
+    def lift(self) -> None:
+        """No limit but the lease."""
+        with self.lock:
+            self._let_run(self.trust)
+
+    def may_begin(self, now: float) -> float | None:
+        """Asked just before the body begins: until when it may be at work; None: it must not begin."""
+        with self.lock:
+            if self.stopped is not None or now >= self.trust:
+                return None
+            return FOREVER if self.goes_on else self.trust
+
+    def _let_run(self, until: float) -> None:
+        if self.execution is not None and not self.goes_on:
+            self.execution.extend(until)
 
     def stop(self, why: Stop) -> bool:
         """Stop the body, now or before it begins; whether it was not stopped before."""
@@ -62,13 +87,13 @@ class Held:
 class Seats:
     """`count` seats, each a thread at most. Thread-safe.
 
-    `freed` is called when a seat is free again, `failed` when an attempt could not be carried to its end; both are set
-    by the service before the first run.
+    `attend` carries out what is seated. `freed` is called when a seat is free again, `failed` when an attempt could not
+    be carried to its end. All are set before the first run.
     """
 
-    def __init__(self, count: int, attend: Callable[[Held], None]) -> None:
+    def __init__(self, count: int, attend: Callable[[Held], None] = lambda _: None) -> None:
         self.count = count
-        self._attend = attend
+        self.attend = attend
         self.freed: Callable[[], None] = lambda: None
         self.failed: Callable[[Exception], None] = lambda _: None
         self._threads = Threads(count, "seat")
@@ -76,10 +101,24 @@ class Seats:
         self._reserved = 0
         self._held: set[Held] = set()  # by identity: two attempts of one run may be here, a zombie and its successor
         self._claiming: set[UUID] = set()
+        self._closed_for: set[str] = set()
+
+    def shut(self, why: str) -> None:
+        """Give no seat for new work while this reason stands; what is in the seats goes on."""
+        with self._changed:
+            self._closed_for.add(why)
+
+    def reopen(self, why: str) -> None:
+        """This reason is gone."""
+        with self._changed:
+            self._closed_for.discard(why)
+        self.freed()
 
     def reserve(self, most: int) -> int:
         """Take up to `most` free seats for work about to be claimed; returns how many."""
         with self._changed:
+            if self._closed_for:
+                return 0
             granted = max(0, min(most, self.count - self._reserved))
             self._reserved += granted
             return granted
@@ -102,7 +141,7 @@ class Seats:
 
     def _sit(self, held: Held) -> None:
         try:
-            self._attend(held)
+            self.attend(held)
         except Exception as error:  # its outcome could not be written: nothing of a job's own gets here
             self.failed(error)
         with self._changed:

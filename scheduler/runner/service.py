@@ -10,21 +10,31 @@ A second signal cuts the drain short. An engine thread that dies ends the proces
 
 from __future__ import annotations
 
+import random
 import threading
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from scheduler.core.events import EngineFailed, ReplicaDraining, ReplicaStarted, ReplicaStopped
+from scheduler.core.errors import DatabaseUnreachable
+from scheduler.core.events import (
+    DatabaseLost,
+    DatabaseRegained,
+    EngineFailed,
+    ReplicaDraining,
+    ReplicaStarted,
+    ReplicaStopped,
+)
+from scheduler.core.policy import reconnect_wait
 from scheduler.kinds import Kind, Stop
 from scheduler.runner.alarm import Alarm
+from scheduler.runner.dedicated import open_dedicated
 from scheduler.runner.follower import Follower
-from scheduler.runner.keeper import Keeper
+from scheduler.runner.keeper import Charge, Keeper
 from scheduler.runner.plan import PlanInForce
 from scheduler.runner.room import Loop, Room
 from scheduler.runner.seats import Seats
 from scheduler.runner.settler import Settler
 from scheduler.runner.sweeper import Sweeper
-from scheduler.runner.tally import Tally
 from scheduler.runner.ticker import Ticker
 from scheduler.store import claims, replicas, runs
 from scheduler.store.engine import ContactLost, Refused, Session
@@ -47,7 +57,7 @@ class Parts:
     follower: Follower
     keeper: Keeper
     sweeper: Sweeper
-    tally: Tally
+    charge: Charge
     kinds: tuple[Kind, ...]
     wakeup: Wakeup
     sessions: dict[str, Session]
@@ -58,13 +68,15 @@ class Facts:
     """What a replica says of itself when it starts.
 
     `drain`: seconds bodies have after a signal. `takes_work`: it ticks, dequeues and takes over; one that does not only
-    executes what it is told to.
+    executes what it is told to. `direct_url`: the way past a pooler, if it was given; `guarded`: jobs that need one.
     """
 
     version: str
     database: str
     drain: float
     takes_work: bool = True
+    direct_url: str | None = None
+    guarded: tuple[str, ...] = ()
 
 
 class Service:
@@ -77,8 +89,9 @@ class Service:
         self._ticks = Loop("ticker", self._tick, room, self._fail)
         self._alarm = Alarm(self._ticks.wake)
         parts.follower.wake = self._ticks.wake
-        self._keeps = Loop("keeper", parts.keeper.step, room, self._fail)
-        self._sweeps = Loop("sweeper", parts.sweeper.step, room, self._fail, parts.wakeup)
+        self._keeps = Loop("keeper", parts.keeper.step, room, self._fail, parts.wakeup)
+        self._sweeps = Loop("sweeper", parts.sweeper.step, room, self._fail)
+        parts.wakeup.notified = parts.ticker.beaten = self._look_soon
         parts.seats.freed, parts.seats.failed = self._seat_freed, self._seat_failed
 
     @property
@@ -101,14 +114,16 @@ class Service:
 
     def start(self) -> None:
         """Everything up to the first tick. Raises SoloistError."""
-        self._parts.follower.start()
-        facts, room = self._facts, self._parts.room
+        facts, parts, room = self._facts, self._parts, self._parts.room
+        if not self._reach():
+            return
+        open_dedicated(parts.sessions["keeper"], room, facts.direct_url, facts.guarded)
         room.bus.publish(
             ReplicaStarted(
                 replica=room.owner.name,
                 version=facts.version,
-                jobs=len(self._parts.plan.jobs()),
-                seats=self._parts.seats.count,
+                jobs=len(parts.plan.jobs()),
+                seats=parts.seats.count,
                 database=facts.database,
             )
         )
@@ -120,19 +135,44 @@ class Service:
             self._ticks.start()
             self._alarm.start()
 
+    def _reach(self) -> bool:
+        """Put the plan in force; waits for a database that may still come. False: stopped meanwhile."""
+        room, tries, began = self._parts.room, 0, self._parts.room.clock.boottime()
+        while True:
+            try:
+                self._parts.follower.start()
+                break
+            except DatabaseUnreachable as error:
+                if not (error.may_heal and self._facts.takes_work):
+                    raise
+                if tries == 0:
+                    room.bus.publish(DatabaseLost(replica=room.owner.name, room="start", error=str(error)))
+                if self._stopping.wait(reconnect_wait(tries, random.random())):  # noqa: S311
+                    return False
+                tries += 1
+        if tries:
+            after = room.clock.boottime() - began
+            room.bus.publish(DatabaseRegained(replica=room.owner.name, room="start", after=after, tries=tries))
+        return True
+
     def _warm(self) -> None:
         """Measure the clock by which the first ticks are judged, have their statements planned, and say the plan."""
         owner, sessions = self._parts.room.owner, self._parts.sessions
         self._parts.keeper.step()
-        claims.claim(sessions["ticker"], owner, ())
+        claims.claim(sessions["worker"], owner, ())
         runs.settle(sessions["settler"], owner, ())
         if self._facts.takes_work:
             self._parts.follower.say()
 
+    def _look_soon(self) -> None:
+        """A notification has come, or others were faster with a tick."""
+        self._parts.sweeper.look_soon()
+        self._sweeps.wake()
+
     def _seat_freed(self) -> None:
         """Fill it, if there may be something to fill it with."""
         if self._parts.sweeper.backlog and not self._stopping.is_set():
-            self._parts.wakeup.wake()
+            self._sweeps.wake()
 
     def _seat_failed(self, error: Exception) -> None:
         name = f"{type(error).__name__}: {error}"
@@ -142,6 +182,8 @@ class Service:
     def _tick(self) -> float:
         """One pass of the ticker, and the alarm for the next."""
         self._parts.follower.follow()
+        if not self._parts.charge.clock_watch.claims:
+            return 1.0  # others do the work
         again = self._parts.ticker.tick()
         at, clock = self._parts.ticker.next_tick(), self._parts.room.clock
         self._alarm.set(None if at is None else clock.alarm_time(at))
@@ -161,7 +203,7 @@ class Service:
         parts, room = self._parts, self._parts.room
         if self._facts.takes_work:
             self._alarm.stop()
-            self._end(("ticker", self._ticks), ("sweeper", self._sweeps))
+            self._end(("worker", self._ticks), ("worker", self._sweeps))
         running = parts.seats.held()
         jobs = tuple(sorted({held.claim.job for held in running}))
         room.bus.publish(
@@ -173,12 +215,12 @@ class Service:
         for kind in parts.kinds:
             kind.close()
         with suppress(ContactLost, Refused):  # the exit code is for what ended the replica, not for this
-            replicas.leave(parts.sessions["keeper"], room.owner.id, parts.tally.counts())
+            replicas.leave(parts.sessions["keeper"], room.owner.id, parts.charge.tally.counts())
         for session in parts.sessions.values():
             session.close()
         parts.seats.close()
         parts.wakeup.close()
-        counts = asdict(parts.tally.counts())
+        counts = asdict(parts.charge.tally.counts())
         room.bus.publish(ReplicaStopped(replica=room.owner.name, handed_back=handed_back, **counts))
 
     def _end(self, *loops: tuple[str, Loop]) -> None:

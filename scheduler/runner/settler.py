@@ -10,7 +10,8 @@ from scheduler.core.model import Outcome, Status
 from scheduler.core.policy import Decision, reconnect_wait
 from scheduler.store import runs
 from scheduler.store.claims import Owner
-from scheduler.store.engine import Blocked, ContactLost, Refused, Session, one_line
+from scheduler.store.connect import one_line
+from scheduler.store.engine import Blocked, ContactLost, Refused, Session
 from scheduler.store.runs import Settlement
 
 BLOCKED_WAIT = 0.2  # seconds before a locked row is tried again
@@ -20,7 +21,8 @@ BLOCKED_WAIT = 0.2  # seconds before a locked row is tried again
 class _Waiting:
     """One settlement on its way. `status`: what the run is now; None: fenced.
 
-    `unwritten`: given up. `blocked`: somebody has the row locked; it is to be tried again.
+    `unwritten`: given up. `blocked`: somebody has the row locked; it is to be tried again. `unclear`: an answer was
+    lost; `recovered`: what had been sent had been written all the same.
     """
 
     settlement: Settlement
@@ -29,6 +31,16 @@ class _Waiting:
     leads: bool = False
     unwritten: bool = False
     blocked: bool = False
+    unclear: bool = False
+    recovered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the run is now. `recovered`: an answer was lost, and this very end had been written."""
+
+    status: Status
+    recovered: bool
 
 
 class Unwritten(Exception):
@@ -45,8 +57,8 @@ class Settler:
         self._led = False
         self._give_up = threading.Event()
 
-    def settle(self, settlement: Settlement) -> Status | None:
-        """Write one end; returns the run's status now, None when it was fenced. Raises Unwritten.
+    def settle(self, settlement: Settlement) -> Written | None:
+        """Write one end; None: it was fenced. Raises Unwritten.
 
         Waits out an outage of the database and locks on the run's row, until `give_up`.
         """
@@ -55,7 +67,7 @@ class Settler:
             if mine.unwritten or (mine.blocked and self._give_up.wait(BLOCKED_WAIT)):
                 raise Unwritten
             if not mine.blocked:
-                return mine.status
+                return None if mine.status is None else Written(mine.status, mine.recovered)
 
     def _join(self, settlement: Settlement) -> _Waiting:
         """Have it written with the next batch, as its leader or by another."""
@@ -102,6 +114,8 @@ class Settler:
                 return
             except ContactLost:
                 # whether it was committed is unknown: written again, it is fenced by its own record and recognised
+                for waiting in batch:
+                    waiting.unclear = True
                 if self._give_up.wait(reconnect_wait(tries, random.random())):  # noqa: S311
                     for waiting in batch:
                         waiting.unwritten = True
@@ -142,7 +156,7 @@ class Settler:
         for waiting in missing:
             how = standing.get(waiting.settlement.id)
             if how is not None and how.recorded:
-                waiting.status = how.status
+                waiting.status, waiting.recovered = how.status, waiting.unclear
                 own.append(waiting)
         if own:
             runs.complete_record(self._session, [w.settlement for w in own])

@@ -51,7 +51,7 @@ class Single:
 
     def __init__(self, service: Service, parts: Parts, say: Callable[[str], None]) -> None:
         self._service, self._parts, self._say = service, parts, say
-        self._session: Session = parts.sessions["ticker"]
+        self._session: Session = parts.sessions["worker"]
 
     def stop(self) -> None:
         """Hand the run back and end."""

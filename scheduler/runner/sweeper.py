@@ -1,53 +1,46 @@
-"""The net under everything: takes over runs whose lease is over, seats queued runs, promotes waiting ones.
+"""The net under everything: takes over runs of the dead, seats queued runs, promotes waiting ones, finds orphans.
 
-It looks when a notification comes, when a seat is freed while there is a backlog, when the next retry is ready, and at
-the latest after `busy` seconds while anything is going on, or `idle` seconds.
+It looks when a notification comes, when a seat is freed while there is a backlog, when the next retry is ready, when a
+tick was lost to another replica, and at the latest after `busy` seconds while anything is going on, or `idle` seconds.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
-from scheduler.core.events import RunTakenOver, TickSkipped
+from scheduler.core.events import AnswerRecovered, TickSkipped
 from scheduler.core.model import Claim, Ending, Outcome, SkipReason, Status
 from scheduler.core.policy import Decision, renew_interval, trust_window
 from scheduler.runner.plan import PlanInForce
+from scheduler.runner.reaper import Reaper
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Held, Seats
 from scheduler.store import claims, runs
+from scheduler.store.claims import Mine
 from scheduler.store.engine import CALL_DEADLINE, ContactLost, Refused, Session
 from scheduler.store.runs import Look, Settlement
 
 NEVER_BEGUN = Ending(Outcome.HANDED_BACK, error_text="the answer to the claim was lost", started=False)
-
-
-@dataclass(slots=True)
-class _Suspect:
-    """A lease seen to be over: the instant it ended at, and when (CLOCK_BOOTTIME) and in which session it was seen."""
-
-    until: datetime
-    seen_at: float
-    epoch: int
+POLL = 1.0  # seconds between two looks where no notification can come
 
 
 class Sweeper:
     """`step` belongs to one thread; `backlog`, `answer_lost` and `overflowed` are for any."""
 
-    def __init__(self, session: Session, room: Room, plan: PlanInForce, seats: Seats) -> None:
-        self._session, self._plan, self._seats = session, plan, seats
+    def __init__(self, session: Session, room: Room, plan: PlanInForce, seats: Seats, reaper: Reaper) -> None:
+        self._session, self._plan, self._seats, self._reaper = session, plan, seats, reaper
         self._owner, self._clock, self._bus = room.owner, room.clock, room.bus
         self._busy = renew_interval(room.owner.lease)
         self._idle = room.owner.lease / 2  # sees a run that begins elsewhere well before its lease can be over
-        self._suspects: dict[UUID, _Suspect] = {}
         self._look_at = 0.0
         self._backlog = threading.Event()
         self._unclear = threading.Event()
+        self._curious = threading.Event()
         self._unclear_until = 0.0
+        self.notified: Callable[[], bool] = lambda: True  # whether notifications reach this replica
 
     @property
     def backlog(self) -> bool:
@@ -62,71 +55,55 @@ class Sweeper:
         """A tick was born queued for want of a seat."""
         self._backlog.set()
 
+    def look_soon(self) -> None:
+        """There is news of the queue; or others begin to work, whose presence has to be seen before it can be
+        missed.
+        """
+        self._curious.set()
+
     def step(self) -> float:
         """Look, and do what the look asks for; returns seconds to the next one."""
+        now = self._clock.boottime()
         if self._unclear.is_set():
             self._unclear.clear()
             # the statement itself may still be at work in the server: look again until it cannot be
-            self._unclear_until = self._clock.boottime() + CALL_DEADLINE + 2
+            self._unclear_until = now + CALL_DEADLINE + 2
             self._look_at = 0.0
-        if self._clock.boottime() < self._unclear_until:
-            self._return_orphans()
-        if self._backlog.is_set() and self._clock.boottime() < self._look_at:
-            self._dequeue()  # between two looks, freed seats are filled without one
-            return max(0.0, self._look_at - self._clock.boottime())
+        if self._curious.is_set():
+            self._curious.clear()
+            self._look_at = 0.0
+        if now < self._unclear_until:
+            self._find_orphans()
+        if self._reaper.due(now):
+            gone = self._reaper.watch()
+            if gone:
+                self._dequeue()
+        if self._clock.boottime() < self._look_at:
+            if self._backlog.is_set():
+                self._dequeue()  # between two looks, freed seats are filled without one
+            return self._until_next()
         seen = runs.look(self._session, self._owner, self._plan.generation)
+        self._reaper.others(seen.others)
         self._sweep(seen)
         unclear = self._clock.boottime() < self._unclear_until
         busy = seen.others or seen.ready or bool(seen.expired) or unclear
-        wait = self._busy if busy else self._idle
+        wait = self._busy if busy else self._idle if self.notified() else POLL
         if seen.next_in is not None:
             wait = min(wait, seen.next_in + 0.001)
         self._look_at = self._clock.boottime() + wait
-        return wait
+        return self._until_next()
+
+    def _until_next(self) -> float:
+        now = self._clock.boottime()
+        return max(0.0, min(self._look_at, self._reaper.next_at) - now)
 
     def _sweep(self, seen: Look) -> None:
-        abandoned = list(self._abandoned(seen))
-        if abandoned:
-            self._take_over(abandoned)
+        abandoned = self._reaper.bury(seen)
         if seen.stale:
             self._end_stale()
         promoted = self._promote() if seen.in_vain else 0
         if seen.ready or abandoned or promoted:
             self._dequeue()
-
-    def _abandoned(self, seen: Look) -> Iterator[tuple[UUID, datetime]]:
-        """Leases over that were seen so before: at least three renewals ago, in this same session.
-
-        A clock that jumps (a failover) would otherwise expire every living lease at one blow; their owners renew
-        between the two looks.
-        """
-        now, epoch = self._clock.boottime(), self._session.epoch
-        suspects = {}
-        for run_id, until in seen.expired:
-            old = self._suspects.get(run_id)
-            if old is None or old.until != until or old.epoch != epoch:
-                suspects[run_id] = _Suspect(until, now, epoch)
-            elif now - old.seen_at >= 3 * renew_interval(self._owner.lease):
-                yield run_id, until
-            else:
-                suspects[run_id] = old
-        self._suspects = suspects
-
-    def _take_over(self, abandoned: list[tuple[UUID, datetime]]) -> None:
-        for taken in runs.take_over(self._session, abandoned):
-            self._bus.publish(
-                RunTakenOver(
-                    replica=self._owner.name,
-                    job=taken.job,
-                    run_key=taken.run_key,
-                    run_id=taken.id,
-                    attempt=taken.attempt,
-                    scheduled_at=taken.scheduled_at,
-                    owner=taken.owner,
-                    status=taken.status,
-                    error_text=taken.error,
-                )
-            )
 
     def _promote(self) -> int:
         """Queue runs that wait for nothing; returns how many."""
@@ -177,14 +154,37 @@ class Sweeper:
         self._seats.begin(Held(replace(claim, job=planned.spec.name), planned.spec, trust))
         return 1
 
-    def _return_orphans(self) -> None:
-        """Hand back runs that are ours though no seat knows them: their bodies have not begun.
+    def _find_orphans(self) -> None:
+        """Seat the runs that are ours though no seat knows them: their bodies have not begun. Or hand them back.
 
         The seats are asked after the database: a claim of the ticker that commits in between is known to them.
         """
-        mine = runs.read_mine(self._session, self._owner)
+        sent = self._clock.boottime()
+        mine = claims.read_mine(self._session, self._owner)
         known = self._seats.known()
-        self._hand_back([(run_id, attempt) for run_id, attempt in mine if run_id not in known])
+        back = [one for one in mine if one.claim.id not in known and not self._adopt(one, sent)]
+        self._hand_back([(one.claim.id, one.claim.attempt) for one in back])
+
+    def _adopt(self, orphan: Mine, sent: float) -> bool:
+        """Begin it here after all, if its lease is good for it and a seat is free."""
+        lease, planned = self._owner.lease, self._plan.get(orphan.job_id)
+        trust = sent + orphan.left - (lease - trust_window(lease))
+        if planned is None or trust <= self._clock.boottime() or not self._seats.reserve(1):
+            return False
+        claim = replace(orphan.claim, job=planned.spec.name)
+        self._seats.begin(Held(claim, planned.spec, trust, self._recovered(claim)))
+        return True
+
+    def _recovered(self, claim: Claim) -> AnswerRecovered:
+        return AnswerRecovered(
+            replica=self._owner.name,
+            job=claim.job,
+            run_key=claim.run_key,
+            run_id=claim.id,
+            attempt=claim.attempt,
+            scheduled_at=claim.scheduled_at,
+            what="claim",
+        )
 
     def _hand_back(self, owned: Any) -> None:
         back = [Settlement(id_, attempt, Decision(Status.QUEUED), NEVER_BEGUN) for id_, attempt in owned]

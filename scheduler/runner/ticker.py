@@ -38,7 +38,8 @@ Decided = dict[int, tuple[Planned, Births]]
 class Ticker:
     """The ticks of one replica. `tick` belongs to one thread.
 
-    `rank` and `live` say where this replica starts. `unclear` is called when a claim's answer was lost.
+    `rank` and `live` say where this replica starts. `unclear` is called when a claim's answer was lost, `beaten` when
+    others were faster.
     """
 
     def __init__(self, session: Session, room: Room, plan: PlanInForce, seats: Seats) -> None:
@@ -52,6 +53,7 @@ class Ticker:
         self.rank, self.live = 0, 1
         self.unclear: Callable[[], None] = lambda: None
         self.overflowed: Callable[[], None] = lambda: None
+        self.beaten: Callable[[], None] = lambda: None
 
     def next_tick(self) -> datetime | None:
         """The next tick that is still to come."""
@@ -99,6 +101,8 @@ class Ticker:
         for chunk in self._chunks([job for job in due if job.next is not None and job.next <= now]):
             left.update(self._claim_apart(chunk, now))
         self._contested = set(left)
+        if left:
+            self.beaten()
         return self._look(left) if left else None
 
     def _claim_apart(self, chunk: list[Planned], now: datetime) -> Decided:

@@ -24,7 +24,8 @@ from scheduler.core.model import JobSpec, Status
 from scheduler.core.policy import decide_tick, first_watermark
 from scheduler.core.spec import spec_from_dict
 from scheduler.store.claims import Owner, Want, claim
-from scheduler.store.engine import Row, connect_once, one_line
+from scheduler.store.connect import connect_once, one_line
+from scheduler.store.engine import Row
 from scheduler.store.replicas import SILENCE, Registration
 from scheduler.store.sql import load
 from scheduler.store.watchdog import Watchdog, shut

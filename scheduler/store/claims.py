@@ -134,8 +134,22 @@ def dequeue_one(session: Session, owner: Owner, run_id: UUID) -> Claim | None:
     return _claimed(rows[0])[1] if rows else None
 
 
+@dataclass(frozen=True, slots=True)
+class Mine:
+    """A run that is this replica's. `left`: seconds until its lease is over."""
+
+    job_id: int
+    claim: Claim
+    left: float
+
+
+def read_mine(session: Session, owner: Owner) -> tuple[Mine, ...]:
+    """All runs that are mine; their claims lack the job's name."""
+    return tuple(Mine(*_claimed(row), left=row[-1]) for row in session.run("read_mine", {"me": owner.id}))
+
+
 def _claimed(row: Row) -> tuple[int, Claim]:
-    id_, job, key, at, attempt, left, crashes, trigger, payload, checkpoint, trace, _now = row
+    id_, job, key, at, attempt, left, crashes, trigger, payload, checkpoint, trace, _ = row
     return job, Claim(id_, "", key, at, attempt, left, crashes, Trigger(trigger), payload, checkpoint, trace)
 
 

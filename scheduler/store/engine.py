@@ -1,4 +1,4 @@
-"""Connections of the engine: one autocommit session per room, with a deadline on every call.
+"""The engine's sessions: one autocommit session per room, with a deadline on every call.
 
 A session is cheap to lose: every protocol step is one statement, so whoever gets `ContactLost` waits and starts over
 from what the database says.
@@ -12,46 +12,48 @@ from contextlib import suppress
 from typing import Any, LiteralString, Protocol
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 
 from scheduler.core.clock import Clock
-from scheduler.core.errors import DatabaseUnreachable, SoloistError
+from scheduler.core.errors import SoloistError
 from scheduler.core.events import Bus, DatabaseLost, DatabaseRegained
+from scheduler.store.connect import (
+    CONNECT_DEADLINE,
+    LOCK_WAIT,
+    POOLED_SETTINGS,
+    STATEMENT_TIMEOUT,
+    Line,
+    connect,
+    one_line,
+    refuses_everyone,
+)
 from scheduler.store.sql import load
 from scheduler.store.watchdog import Watchdog, shut
 
-CALL_DEADLINE = 10.0  # seconds a protocol statement may take before its socket is shut down
-CONNECT_DEADLINE = 5.0
-LOCK_WAIT = 0.2  # seconds: an application's open transaction must not hold up what shares a statement with its row
-OPTIONS = " ".join(
-    (
-        # psycopg's and SQLAlchemy's isolation switches do not pin it; the connection's options do
-        r"-c default_transaction_isolation=read\ committed",
-        "-c idle_in_transaction_session_timeout=5s",
-        "-c statement_timeout=10s",
-        "-c TimeZone=UTC",
-        "-c search_path=",
-        # a chunk's plan does not depend on what is in it, and planning it costs as much as running it (measured)
-        "-c plan_cache_mode=force_generic_plan",
-    )
-)
-UNREADABLE = (
-    "the database's address cannot be read: it is postgresql://user:password@host:port/name or key=value words, and "
-    "special characters of a password are percent-encoded (/ is %2F, @ is %40)"
-)
+CALL_DEADLINE = STATEMENT_TIMEOUT  # seconds a protocol statement may take before its socket is shut down
 Row = tuple[Any, ...]
 
 
 class ContactLost(SoloistError):
-    """The database did not answer this call. Whether it took effect is not known."""
+    """The database did not answer this call. Whether it took effect is not known.
+
+    `everyone`: the server takes nobody at all now, so no other replica can have kept a session.
+    """
 
     exit_code = 8
+
+    def __init__(self, text: str, *, everyone: bool = False) -> None:
+        self.everyone = everyone
+        super().__init__(text)
 
 
 class Refused(SoloistError):
     """The database answered, and would not do it: what was sent is wrong, or a right or a table is missing."""
 
     exit_code = 8
+
+    def __init__(self, text: str, sqlstate: str | None = None) -> None:
+        self.sqlstate = sqlstate
+        super().__init__(text)
 
 
 class Blocked(Refused):
@@ -107,14 +109,29 @@ class Session:
     def __init__(self, database_url: str, room: str, watchdog: Watchdog, contact: Contact) -> None:
         self._url, self._room = database_url, room
         self._watchdog, self._contact = watchdog, contact
-        self._connection: psycopg.Connection[Any] | None = None
+        self._line: Line | None = None
         self._lock = threading.RLock()
-        self._greeting: LiteralString | None = None
+        self._greetings: list[tuple[LiteralString, Sequence[Any]]] = []
+        self._direct = False
+        self.pooled = False
         self.epoch = 0
 
-    def greet_with(self, statement: LiteralString) -> None:
-        """A statement that each new connection begins with (LISTEN)."""
-        self._greeting = statement
+    def greet_with(self, statement: LiteralString, *params: Any) -> None:
+        """A statement that each new connection begins with (LISTEN, locks); not behind a pooler, where it means
+        nothing.
+        """
+        self._greetings.append((statement, params))
+
+    @property
+    def connected(self) -> bool:
+        """Whether the session stands, as far as is known here."""
+        line = self._line
+        return line is not None and not line.closed
+
+    def open(self) -> None:
+        """Connect if there is no connection: then `pooled` is known. Raises ContactLost."""
+        with self._lock:
+            self._connected()
 
     def run(self, name: str, params: dict[str, Any], *, deadline: float = CALL_DEADLINE) -> list[Row]:
         """Run `sql/<name>.sql` and return its rows. Raises ContactLost and Refused."""
@@ -135,20 +152,19 @@ class Session:
             try:
                 return self._call(statement, params, deadline)
             except psycopg.Error as error:
-                raise Refused(one_line(error)) from error
+                raise Refused(one_line(error), error.sqlstate) from error
 
     def _call(self, statement: LiteralString, params: dict[str, Any] | Sequence[Any], deadline: float) -> list[Row]:
-        connection = self._connected()
-        number = self._watchdog.begin(connection, deadline)
+        line = self._connected()
+        number = self._watchdog.begin(line, deadline)
         try:
-            cursor = connection.execute(statement, params or None, prepare=True)
-            rows: list[Row] = cursor.fetchall() if cursor.description else []
+            rows = _ask(line, statement, params)
         except psycopg.Error as error:
             if isinstance(error, psycopg.errors.SerializationFailure | psycopg.errors.DeadlockDetected):
                 raise
-            if not _is_loss(error, connection):
+            if not _is_loss(error, line):
                 kind = Blocked if isinstance(error, psycopg.errors.LockNotAvailable) else Refused
-                raise kind(one_line(error)) from error
+                raise kind(one_line(error), error.sqlstate) from error
             self._drop(error)
             raise ContactLost(one_line(error)) from error
         finally:
@@ -156,125 +172,93 @@ class Session:
         self._contact.worked(self._room)
         return rows
 
-    def _connected(self) -> psycopg.Connection[Any]:
-        if self._connection is None:
+    def _connected(self) -> Line:
+        if self._line is None:
             try:
-                self._connection = connect(self._url, self._room)
-                self._begin(self._connection)
+                line = connect(self._url, self._room, watchdog=self._watchdog, writes=True)
+            except psycopg.Error as error:
+                self._contact.failed(self._room, error)
+                raise ContactLost(one_line(error), everyone=refuses_everyone(error, direct=self._direct)) from error
+            self._line, self.pooled, self._direct = line, line.pooled, line.direct
+            try:
+                self._greet(line)
             except psycopg.Error as error:
                 self._drop(error)
                 raise ContactLost(one_line(error)) from error
             self.epoch += 1
-        return self._connection
+        return self._line
 
-    def _begin(self, connection: psycopg.Connection[Any]) -> None:
+    def _greet(self, line: Line) -> None:
         """What each new connection begins with; under a deadline too: a proxy may stall here as well."""
-        number = self._watchdog.begin(connection, CONNECT_DEADLINE)
+        if line.pooled:
+            return
+        number = self._watchdog.begin(line, CONNECT_DEADLINE)
         try:
-            connection.execute(f"SET lock_timeout = '{int(LOCK_WAIT * 1000)}ms'")
-            if self._greeting:
-                connection.execute(self._greeting)
+            line.execute(f"SET lock_timeout = '{int(LOCK_WAIT * 1000)}ms'")
+            for statement, params in self._greetings:
+                line.execute(statement, params or None)
         finally:
             self._watchdog.end(number)
 
     def _drop(self, error: psycopg.Error) -> None:
-        if self._connection is not None:
-            with suppress(psycopg.Error):
-                self._connection.close()
-            self._connection = None
+        self._let_go()
         self._contact.failed(self._room, error)
 
+    def _let_go(self) -> None:
+        line, self._line = self._line, None
+        if line is not None:
+            # the zygote holds a descriptor of the keeper's socket: closing ours alone would end nothing
+            shut(line)
+            with suppress(psycopg.Error):
+                line.close()
+
     def fileno(self) -> int | None:
-        """The socket to wait on for notifications, or None while there is no connection."""
-        connection = self._connection
-        return None if connection is None or connection.closed else connection.fileno()
+        """The socket to wait on for notifications and for the session's end, or None while there is no connection."""
+        line = self._line
+        return None if line is None or line.closed else line.fileno()
 
     def notified(self) -> bool:
-        """Whether notifications have arrived; takes them off the socket. Never blocks."""
+        """Whether notifications have arrived, or the session has ended; takes them off the socket. Never blocks."""
         with self._lock:
-            if self._connection is None:
+            if self._line is None:
                 return False
             try:
-                return bool(list(self._connection.notifies(timeout=0)))
+                return bool(list(self._line.notifies(timeout=0)))
             except psycopg.Error as error:
                 self._drop(error)
                 return True  # look again: the next call reconnects
 
     def cut(self) -> None:
         """Make a call that is on its way fail now, from another thread. It then raises ContactLost."""
-        connection = self._connection
-        if connection is not None:
-            shut(connection)
+        line = self._line
+        if line is not None:
+            shut(line)
 
     def close(self) -> None:
-        """End the session; a later call would connect again."""
+        """End the session in good order; a later call would connect again."""
         with self._lock:
-            if self._connection is not None:
+            if self._line is not None:
                 with suppress(psycopg.Error):
-                    self._connection.close()
-                self._connection = None
+                    self._line.close()
+                self._line = None
 
 
-def connect(database_url: str, room: str) -> psycopg.Connection[Any]:
-    """An autocommit connection with the engine's session settings. Raises DatabaseUnreachable for no address at all."""
-    read_address(database_url)
-    return psycopg.connect(
-        database_url,
-        autocommit=True,
-        application_name=f"soloist {room}",
-        connect_timeout=int(CONNECT_DEADLINE),
-        options=OPTIONS,
-        keepalives_idle=10,
-        keepalives_interval=5,
-        keepalives_count=3,
-    )
+def _ask(line: Line, statement: LiteralString, params: dict[str, Any] | Sequence[Any]) -> list[Row]:
+    """One round trip. Behind a pooler the values are written into the statement here, so that the settings can stand
+    before it in one message: the extended protocol takes one statement a message."""
+    if line.pooled:
+        cursor: psycopg.Cursor[Any] = psycopg.ClientCursor(line)
+        cursor.execute(POOLED_SETTINGS + statement, params or None)
+        while cursor.nextset():
+            pass
+    else:
+        cursor = line.execute(statement, params or None, prepare=True)
+    return cursor.fetchall() if cursor.description else []
 
 
-def connect_once(database_url: str, room: str) -> psycopg.Connection[Any]:
-    """A connection for a command of a person. Raises DatabaseUnreachable that says what was tried."""
-    try:
-        return connect(database_url, room)
-    except psycopg.Error as error:
-        raise DatabaseUnreachable(
-            f"cannot reach PostgreSQL at {masked(database_url)}: {one_line(error)}\n"
-            "Is it running, and is SOLOIST_DATABASE_URL right?"
-        ) from None
-
-
-def read_address(database_url: str) -> dict[str, Any]:
-    """The address in libpq's words. Raises DatabaseUnreachable; it quotes nothing."""
-    try:
-        words = conninfo_to_dict(database_url)
-    except psycopg.Error:
-        raise DatabaseUnreachable(UNREADABLE) from None
-    port = str(words.get("port") or "")
-    if not all(part.isdigit() for part in port.split(",") if part) or "@" in str(words.get("dbname") or ""):
-        raise DatabaseUnreachable(UNREADABLE)  # a / or @ in the password has torn it apart
-    return words
-
-
-def masked(database_url: str) -> str:
-    """The address with no password in it, fit for logs."""
-    try:
-        words = read_address(database_url)
-    except DatabaseUnreachable:
-        return "(an address that libpq cannot read)"
-    host, port = words.get("host") or "the local socket", words.get("port")
-    user = f"{words['user']}@" if words.get("user") else ""
-    secret = ":***" if words.get("password") else ""
-    if secret and user:
-        user = f"{words['user']}{secret}@"
-    return f"{user}{host}{f':{port}' if port else ''}/{words.get('dbname') or ''}"
-
-
-def one_line(error: BaseException) -> str:
-    """The error's first lines as one, without the driver's repetition."""
-    return " ".join(str(error).split())[:500] or type(error).__name__
-
-
-def _is_loss(error: psycopg.Error, connection: psycopg.Connection[Any]) -> bool:
+def _is_loss(error: psycopg.Error, line: Line) -> bool:
     """Whether the session is gone, or of no use: closed, cut, or read-only after a failover (25006)."""
-    if connection.closed or connection.broken:
+    if line.closed or line.broken:
         return True
     if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
         return True

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 
 from scheduler.core.errors import DatabaseUnreachable, SchemaMismatch
-from scheduler.store.engine import connect_once, one_line
+from scheduler.store.connect import connect_once, one_line
 
 LOCK = 0x736F6C6F69737401  # "soloist" and a number: the 64-bit key under which migrations are applied
 NEEDED_INDEXES = frozenset(

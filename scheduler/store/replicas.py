@@ -9,7 +9,7 @@ from uuid import UUID
 
 import psycopg
 
-from scheduler.store.engine import Session
+from scheduler.store.engine import CALL_DEADLINE, Session
 from scheduler.store.sql import load
 
 HEARTBEAT = 10.0  # seconds between two signs of life of an idle replica
@@ -30,6 +30,7 @@ class Registration:
     seats: int
     clock_offset: float
     serves: bool = True
+    lease: float = 15.0
 
     def write(self, connection: psycopg.Connection[Any], generation: int) -> None:
         """Insert the row; part of the transaction that applies the plan."""
@@ -60,10 +61,18 @@ class Counts:
     takeovers: int = 0
 
 
-def heartbeat(session: Session, me: UUID, clock_offset: float, counts: Counts) -> Pulse | None:
+def heartbeat(
+    session: Session, me: UUID, clock_offset: float, counts: Counts, deadline: float = CALL_DEADLINE
+) -> Pulse | None:
     """Say that this replica lives. None: its row is gone (purged by hand); it must register again."""
-    rows = session.run("heartbeat", {"me": me, "clock_offset": clock_offset, "silence": SILENCE, **asdict(counts)})
+    said = {"clock_offset": clock_offset, "pooled": session.pooled, **asdict(counts)}
+    rows = session.run("heartbeat", {"me": me, "silence": SILENCE, **said}, deadline=deadline)
     return Pulse(*rows[0]) if rows else None
+
+
+def is_known(session: Session, me: UUID) -> bool:
+    """Whether the database has this replica's row."""
+    return bool(session.execute("SELECT FROM soloist.replica WHERE id = %s", (me,)))
 
 
 def leave(session: Session, me: UUID, counts: Counts) -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 from scheduler.core.model import Ending, Status
 from scheduler.core.policy import Decision
 from scheduler.store.claims import Owner
-from scheduler.store.engine import Session
+from scheduler.store.engine import CALL_DEADLINE, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,9 @@ class Renewal:
     database_now: datetime | None
 
 
-def renew(session: Session, owner: Owner, held: Sequence[tuple[UUID, int, str | None]]) -> Renewal:
+def renew(
+    session: Session, owner: Owner, held: Sequence[tuple[UUID, int, str | None]], deadline: float = CALL_DEADLINE
+) -> Renewal:
     """Renew the leases of (run id, attempt, progress as JSON or None). What is missing is locked or lost."""
     rows = session.run(
         "renew",
@@ -34,6 +36,7 @@ def renew(session: Session, owner: Owner, held: Sequence[tuple[UUID, int, str | 
             "attempt": [attempt for _, attempt, _ in held],
             "progress": [progress for _, _, progress in held],
         },
+        deadline=deadline,
     )
     return Renewal({id_: cancel for id_, cancel, _ in rows}, rows[0][2] if rows else None)
 
@@ -140,7 +143,7 @@ def look(session: Session, owner: Owner, generation: int) -> Look:
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """A run taken from an owner whose lease was over."""
+    """A run taken from an owner that is gone, or whose lease was over."""
 
     id: UUID
     job: str
@@ -152,9 +155,12 @@ class TakenOver:
     error: str
 
 
-def take_over(session: Session, seen: Sequence[tuple[UUID, datetime]]) -> tuple[TakenOver, ...]:
-    """Take these runs from their owners, if their leases are still the ones that were seen to be over."""
-    rows = session.run("take_over", {"id": [id_ for id_, _ in seen], "until": [until for _, until in seen]})
+def take_over(session: Session, seen: Sequence[tuple[UUID, datetime]], *, gone: bool = False) -> tuple[TakenOver, ...]:
+    """Take these runs from their owners, if their leases are still the ones that were seen: over, or `gone` the
+    owner.
+    """
+    ids, untils = [id_ for id_, _ in seen], [until for _, until in seen]
+    rows = session.run("take_over", {"id": ids, "until": untils, "gone": gone})
     return tuple(
         TakenOver(id_, job, key, at, attempt, Status(status), name, error)
         for id_, job, key, at, attempt, status, name, error, _ in rows
@@ -171,6 +177,15 @@ def end_stale(session: Session) -> tuple[tuple[UUID, str, str, datetime], ...]:
     return tuple((r[0], r[1], r[2], r[3]) for r in session.run("end_stale", {}))
 
 
-def read_mine(session: Session, owner: Owner) -> tuple[tuple[UUID, int], ...]:
-    """(run id, attempt) of all runs that are mine."""
-    return tuple((id_, attempt) for id_, attempt in session.run("read_mine", {"me": owner.id}))
+@dataclass(frozen=True, slots=True)
+class Witnessed:
+    """What the database says now of a run that it once acknowledged."""
+
+    status: Status
+    attempt: int
+
+
+def witness(session: Session, ids: Sequence[UUID]) -> dict[UUID, Witnessed]:
+    """How these runs stand now; those that are missing are gone."""
+    rows = session.run("witness", {"id": list(ids)})
+    return {id_: Witnessed(Status(status), attempt) for id_, status, attempt in rows}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Double, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Double, Integer, MetaData, Table, Text
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP, UUID
 
 metadata = MetaData(schema="soloist")
@@ -80,6 +80,8 @@ replica = Table(
     Column("fenced_writes", Integer, nullable=False),
     Column("leases_lost", Integer, nullable=False),
     Column("takeovers", Integer, nullable=False),
+    Column("lease", Double, nullable=False),
+    Column("pooled", Boolean, nullable=False),
     Column("started_at", _instant, nullable=False),
     Column("seen_at", _instant, nullable=False),
     Column("stopped_at", _instant),

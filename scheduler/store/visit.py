@@ -12,7 +12,8 @@ from sqlalchemy.exc import DBAPIError
 from scheduler.core.clock import Clock
 from scheduler.core.errors import DatabaseUnreachable, SchemaMismatch
 from scheduler.core.events import Bus
-from scheduler.store.engine import Contact, ContactLost, Refused, Session, connect_once, masked, one_line
+from scheduler.store.connect import connect_once, masked, one_line
+from scheduler.store.engine import Contact, ContactLost, Refused, Session
 from scheduler.store.watchdog import Watchdog
 
 NO_SCHEMA = (

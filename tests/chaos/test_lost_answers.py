@@ -12,7 +12,7 @@ from replicas import Fleet, eventually, jobs_file
 JOBS, CUTS = 100, 25
 CUT = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-    " WHERE application_name IN ('soloist ticker', 'soloist sweeper') AND datname = current_database()"
+    " WHERE application_name = 'soloist worker' AND datname = current_database()"
 )
 
 

@@ -46,7 +46,7 @@ ENTRIES = [
     ("overlap: skipp", "overlap: 'skipp' is not allowed (did you mean \"skip\"?); allowed: skip, allow"),
     ("overlap: Skip", "overlap: 'Skip' is not allowed (did you mean \"skip\"?)"),
     ("overlap: queue", "overlap: 'queue' is not allowed"),
-    ("guard: advisory_lock", "guard: 'advisory_lock' is not allowed; allowed: run_row"),
+    ("guard: mutex", "guard: 'mutex' is not allowed; allowed: run_row, advisory_lock"),
     ("after_crash: true", "after_crash: must be a text such as rerun or fail, not true"),
     ("isolation: container", "isolation: 'container' is not allowed; allowed: process, thread"),
     ("misfire: {policy: last}", "misfire.policy: 'last' is not allowed (did you mean \"latest\"?)"),

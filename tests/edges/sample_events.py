@@ -255,6 +255,56 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
         "the database is back after 3.25 s and 4 tries",
     ),
     (
+        ev.AnswerRecovered(**RUN, what="outcome"),
+        "info",
+        "the answer was lost, but the outcome of 2026-11-29 (attempt 1) is ours",
+    ),
+    (
+        ev.CommitForgotten(**RUN, status=Status.SUCCEEDED),
+        "error",
+        "error: the database no longer knows 2026-11-29 (attempt 1) as succeeded:"
+        " a failover to a server that lacked the last commits? Its tick may run twice",
+    ),
+    (
+        ev.GuardBusy(**RUN, holder="replica-3"),
+        "info",
+        "skipped for now: another replica runs it (replica-3): daily-registry 2026-11-29",
+    ),
+    (
+        ev.PresenceLost(**R, error="the connection was closed", within=1.0),
+        "warning",
+        "warning: the session that guards what runs here has ended; without a new one in 1 s it is stopped:"
+        " the connection was closed",
+    ),
+    (
+        ev.PresenceRegained(**R, after=0.05),
+        "info",
+        "a new session guards what runs here, after 0.05 s",
+    ),
+    (
+        ev.PoolerFound(**R, variable="SOLOIST_DATABASE_URL", consequence="no notifications"),
+        "warning",
+        "warning: SOLOIST_DATABASE_URL leads through a pooler: no notifications"
+        " (SOLOIST_DIRECT_DATABASE_URL leads past it)",
+    ),
+    (
+        ev.ClockAway(**R, offset=-5.0, claims=True),
+        "warning",
+        "warning: this machine's clock is 5 s behind the database's:"
+        " ticks are not affected, but jobs that ask for the time are",
+    ),
+    (
+        ev.ClockAway(**R, offset=300.0, claims=False),
+        "error",
+        "error: this machine's clock is 5 min ahead of the database's:"
+        " this replica claims nothing until it is set right",
+    ),
+    (
+        ev.ClockRight(**R, offset=0.01),
+        "info",
+        "this machine's clock is right again (+0.010 s)",
+    ),
+    (
         ev.EngineFailed(**R, room="ticker", error="ValueError: x"),
         "critical",
         "critical: the engine's ticker died, so this replica stops: ValueError: x",

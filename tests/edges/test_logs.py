@@ -17,7 +17,7 @@ from scheduler.core import events as ev
 from scheduler.core.errors import ConfigInvalid
 from scheduler.core.model import Outcome, SkipReason, Status
 from scheduler.edges.logs import LogListener
-from scheduler.edges.sentences import say
+from scheduler.edges.words import say
 
 PLAIN = {"SOLOIST_LOG": "plain"}
 JSON = {"SOLOIST_LOG": "json"}
@@ -49,7 +49,7 @@ def event_classes() -> set[type[ev.Event]]:
 def test_every_event_has_a_sentence_and_a_sample() -> None:
     classes = event_classes()
     assert len(classes) >= 17
-    assert classes - set(say.registry) == set(), "an event without a sentence in edges/sentences.py"
+    assert classes - set(say.registry) == set(), "an event without a sentence in edges/words"
     assert classes - {type(event) for event, _, _ in SAMPLES} == set(), "an event without a sample here"
 
 

@@ -9,10 +9,13 @@ from scheduler.core.events import LeaseLostEvent
 from scheduler.core.model import Claim, Ending, Outcome, Status, Trigger
 from scheduler.core.policy import Decision
 from scheduler.kinds import Stop
-from scheduler.runner.keeper import Keeper
+from scheduler.runner.clock_watch import ClockWatch
+from scheduler.runner.keeper import Charge, Keeper
+from scheduler.runner.presence import Presence
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Held, Seats
 from scheduler.runner.tally import Tally
+from scheduler.runner.witness import Witness
 from scheduler.store import runs
 from scheduler.store.runs import Settlement
 
@@ -28,7 +31,10 @@ def kept(facts: Scene) -> tuple[Keeper, Held]:
     held = Held(claim, JOB, trust=facts.clock.boottime() + 1)
     seats = Seats(1, lambda _: None)
     seats._held.add(held)
-    return Keeper(facts.session("keeper"), room, seats, Tally(), lambda _: None), held
+    session = facts.session("keeper")
+    presence = Presence(session, room, seats, ())
+    charge = Charge(seats, Tally(), presence, ClockWatch(room, seats), Witness(room), lambda _: None)
+    return Keeper(session, room, charge), held
 
 
 def end(facts: Scene, keeper: Keeper, held: Held, status: Status, outcome: Outcome) -> None:

@@ -173,7 +173,7 @@ def test_a_lock_that_somebody_holds_ends_no_replica(
         for table in ("run", "replica"):
             other.execute(f"LOCK TABLE soloist.{table} IN ACCESS EXCLUSIVE MODE")
         tries = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = %s"
-        for room in ("soloist ticker", "soloist sweeper"):
+        for room in ("soloist worker",):
             with psycopg.connect(database_url, autocommit=True) as watcher:
                 eventually(lambda r=room, w=watcher: w.execute(tries, (r,)).fetchone(), f"{room} waits for the lock")
     _goes_on(facts, "a", "local")

@@ -11,10 +11,11 @@ import pytest
 from replicas import eventually
 from scene import Scene, at, birth, spec
 
-from scheduler.core.events import RunTakenOver
+from scheduler.core.events import AnswerRecovered, RunTakenOver
 from scheduler.core.model import Claim, Overlap, Status, Trigger
 from scheduler.core.policy import renew_interval
 from scheduler.runner.plan import PlanInForce
+from scheduler.runner.reaper import Reaper
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Held, Seats
 from scheduler.runner.sweeper import Sweeper
@@ -34,7 +35,8 @@ def build(facts: Scene) -> Build:
         room = Room(facts.owner("sweeps", lease=1.0), facts.clock, facts.bus)
         plan = PlanInForce([JOB])
         plan.swap(tuple(facts.known().values()), 1)
-        return Sweeper(facts.session("sweeper"), room, plan, Seats(seats, attend))
+        session = facts.session("sweeper")
+        return Sweeper(session, room, plan, Seats(seats, attend), Reaper(session, room))
 
     return build
 
@@ -88,18 +90,31 @@ def test_what_was_seen_in_another_session_counts_for_nothing(facts: Scene, build
     assert facts.row(run)["status"] == "queued"
 
 
-def test_a_claim_whose_answer_was_lost_is_handed_back_at_no_cost(facts: Scene, build: Build) -> None:
+def test_a_claim_whose_answer_was_lost_is_carried_out_all_the_same(facts: Scene, build: Build) -> None:
     attended: list[Held] = []
     sweeper = build(2, attended.append)
-    me = facts.sql("SELECT id FROM soloist.replica WHERE name = 'sweeps'")[0]["id"]
-    run = facts.running(claims.Owner(me, "sweeps", 60.0), JOB)
+    run = facts.running(claims.Owner(sweeper._owner.id, "sweeps", 60.0), JOB)
     sweeper.step()
-    assert facts.row(run)["status"] == "running", "nobody has told it yet"
+    assert not attended, "nobody has told it yet"
+    sweeper.answer_lost()
+    sweeper.step()
+    (held,) = eventually(lambda: attended, "it is seated")
+    assert (held.claim.id, held.claim.attempt, held.claim.job) == (run, 1, "a")
+    assert isinstance(held.news, AnswerRecovered)
+    row = facts.row(run)
+    assert (row["status"], row["attempt"], row["crashes"]) == ("running", 1, 0)
+    assert not facts.attempts(run)
+
+
+def test_an_orphan_whose_lease_is_no_longer_sure_is_handed_back_at_no_cost(facts: Scene, build: Build) -> None:
+    attended: list[Held] = []
+    sweeper = build(2, attended.append)
+    run = facts.running(claims.Owner(sweeper._owner.id, "sweeps", 0.1), JOB)
     sweeper.answer_lost()
     sweeper.step()
     eventually(lambda: attended, "it is seated again")
     row = facts.row(run)
-    assert (row["status"], row["attempt"], row["crashes"], row["claimed_by"]) == ("running", 2, 0, me)
+    assert (row["status"], row["attempt"], row["crashes"]) == ("running", 2, 0)
     assert [line["outcome"] for line in facts.attempts(run)] == ["handed_back"]
 
 

@@ -16,7 +16,8 @@ from scene import Scene
 
 from scheduler.core.errors import DatabaseUnreachable
 from scheduler.core.events import DatabaseLost, DatabaseRegained
-from scheduler.store.engine import Blocked, Contact, ContactLost, Refused, Session, connect_once, masked
+from scheduler.store.connect import connect_once, masked
+from scheduler.store.engine import Blocked, Contact, ContactLost, Refused, Session
 from scheduler.store.wakeup import Wakeup
 
 
@@ -178,23 +179,31 @@ def test_no_password_in_any_message() -> None:
     assert "127.0.0.1:1" in str(caught.value)
 
 
-def test_a_notification_and_a_wake_end_the_wait(scene: Scene) -> None:
+def test_a_wake_and_the_sessions_end_end_the_wait_and_a_notification_is_told(scene: Scene) -> None:
     session = scene.session()
-    wakeup = Wakeup(session)
+    wakeup = Wakeup(session, scene.clock)
     session.execute("SELECT 1")
-    woken = threading.Event()
+    woken, told = threading.Event(), threading.Event()
+    wakeup.notified = told.set
 
     def wait() -> None:
         wakeup.wait(60)
         woken.set()
 
-    for word in (lambda: scene.sql("SELECT pg_notify('soloist', 'run')"), wakeup.wake):
+    ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = ANY(%s) AND pid <> pg_backend_pid()"
+    pids = [row["pid"] for row in scene.sql("SELECT pid FROM pg_stat_activity WHERE application_name = 'soloist test'")]
+    for word in (wakeup.wake, lambda: scene.sql(ended, pids)):
         woken.clear()
+        told.clear()
         thread = threading.Thread(target=wait)
         thread.start()
+        scene.sql("SELECT pg_notify('soloist', 'run')")
+        eventually(told.is_set, "the notification is told", 10)
+        assert not woken.is_set()
         word()
         eventually(woken.is_set, "the wait ends", 10)
         thread.join()
+    assert not session.connected
     wakeup.wake()
     wait()  # one that came before the wait is not lost
     begun = time.monotonic()

@@ -61,6 +61,7 @@ REGISTRATION = {
     "clock_offset": 0.0,
     "seats": 16,
     "serves": True,
+    "lease": 15.0,
 }
 COUNTS = {"fenced_writes": 0, "leases_lost": 0, "takeovers": 0}
 PARAMETERS: dict[str, dict[str, Any]] = {
@@ -114,7 +115,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "dequeue_one": {"me": ME, "lease": 15.0, "id": IDS[0]},
     "end_stale": {},
     "find_run": {"job": "j-1", "run_key": "k"},
-    "heartbeat": {"me": ME, "clock_offset": 0.0, "silence": 35.0, **COUNTS},
+    "heartbeat": {"me": ME, "clock_offset": 0.0, "pooled": False, "silence": 35.0, **COUNTS},
     "last_runs": {"job": TEN},
     "leave": {"me": ME, **COUNTS},
     "lock_jobs": {},
@@ -149,7 +150,13 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "error_class": [None] * 50,
     },
     "succeed_in_transaction": {"id": IDS[0], "attempt": 1, "owner": str(ME)},
-    "take_over": {"id": IDS, "until": [NOW] * 50},
+    "take_over": {"id": IDS, "until": [NOW] * 50, "gone": False},
+    "take_presence": {"key": 1},
+    "watch_owners": {"me": ME},
+    "witness": {"id": IDS},
+    "read_guard": {"job": "j1"},
+    "end_guards": {"id": IDS},
+    "end_idle_guard": {"job": "j1", "pid": 1},
 }
 
 

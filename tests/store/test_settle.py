@@ -201,6 +201,8 @@ def test_what_is_mine(scene: Scene) -> None:
     scene.jobs(one, two)
     owner = scene.owner()
     first, second = scene.running(owner, one), scene.running(owner, two)
-    assert set(runs.read_mine(scene.mine, owner)) == {(first, 1), (second, 1)}
-    assert runs.read_mine(scene.mine, scene.owner("x")) == ()
+    mine = claims.read_mine(scene.mine, owner)
+    assert {(one.claim.id, one.claim.attempt) for one in mine} == {(first, 1), (second, 1)}
+    assert all(0 < one.left <= owner.lease for one in mine)
+    assert claims.read_mine(scene.mine, scene.owner("x")) == ()
     assert claims.dequeue(scene.mine, owner, 1, 9) == ()

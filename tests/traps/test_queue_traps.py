@@ -112,6 +112,7 @@ def test_waiting_runs_all_get_their_turn_and_never_two_at_once(scene: Scene) -> 
 def test_a_promotion_that_another_run_forestalls_costs_the_replica_nothing(scene: Scene) -> None:
     """The index refuses the promotion: the sweeper must live on. (It died of it once.)"""
     from scheduler.runner.plan import PlanInForce
+    from scheduler.runner.reaper import Reaper
     from scheduler.runner.room import Room
     from scheduler.runner.seats import Seats
     from scheduler.runner.sweeper import Sweeper
@@ -123,7 +124,8 @@ def test_a_promotion_that_another_run_forestalls_costs_the_replica_nothing(scene
     assert waiting.status is Status.WAITING
     scene.sql("UPDATE soloist.run SET status = 'lost', finished_at = now() WHERE id = %s", active)
     room = Room(scene.owner("sweeps"), scene.clock, scene.bus)
-    sweeper = Sweeper(scene.session("sweeper"), room, PlanInForce([job]), Seats(1, lambda _: None))
+    session = scene.session("sweeper")
+    sweeper = Sweeper(session, room, PlanInForce([job]), Seats(1), Reaper(session, room))
     with psycopg.connect(scene.url) as other, ThreadPoolExecutor(1) as threads:
         other.execute(
             "INSERT INTO soloist.run (id, job, run_key, scheduled_at, trigger, status, exclusive, ready_at)"

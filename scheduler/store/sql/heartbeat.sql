@@ -1,6 +1,6 @@
 -- Say that this replica lives; learn which generation is in force (the newest among the live), and its rank among them.
 WITH me AS (
-    UPDATE soloist.replica SET seen_at = clock_timestamp(), clock_offset = %(clock_offset)s::float8,
+    UPDATE soloist.replica SET seen_at = clock_timestamp(), clock_offset = %(clock_offset)s::float8, pooled = %(pooled)s,
            fenced_writes = %(fenced_writes)s::int, leases_lost = %(leases_lost)s::int, takeovers = %(takeovers)s::int
     WHERE id = %(me)s::uuid
     RETURNING id, generation

@@ -1,5 +1,6 @@
--- Take runs from an owner whose lease is over: one UPDATE whose policy is in the row's own columns. It repeats the
--- `claimed_until` that was seen, so that a renewal in between wins. The attempt's line is written for the owner who cannot.
+-- Take runs from an owner whose lease is over, or (`gone`) whose presence lock is: one UPDATE whose policy is in the row's own
+-- columns. It repeats the `claimed_until` that was seen, so that a renewal in between wins. The attempt's line is written for
+-- the owner who cannot.
 WITH seen AS MATERIALIZED (
     SELECT * FROM unnest(%(id)s::uuid[], %(until)s::timestamptz[]) AS s (id, until)
 ), theirs AS MATERIALIZED (
@@ -9,14 +10,15 @@ WITH seen AS MATERIALIZED (
                 WHEN run.crashes + 1 >= run.crash_limit THEN 'failed'
                 ELSE 'queued' END AS status
     FROM soloist.run JOIN seen ON seen.id = run.id AND seen.until = run.claimed_until
-    WHERE run.status = 'running' AND run.claimed_until < clock_timestamp()
+    WHERE run.status = 'running' AND (%(gone)s OR run.claimed_until < clock_timestamp())
     ORDER BY run.id
     FOR NO KEY UPDATE OF run SKIP LOCKED
 ), taken AS (
     UPDATE soloist.run
     SET status = theirs.status,
         crashes = run.crashes + 1,
-        last_error = 'the lease of attempt ' || run.attempt || ' was over: its replica died, froze or lost contact',
+        last_error = CASE WHEN %(gone)s THEN 'the replica of attempt ' || run.attempt || ' is gone: its session has ended'
+                          ELSE 'the lease of attempt ' || run.attempt || ' was over: its replica died, froze or lost contact' END,
         claimed_by = CASE WHEN theirs.status = 'queued' THEN NULL ELSE run.claimed_by END,
         claimed_until = NULL,
         ready_at = CASE WHEN theirs.status = 'queued' THEN clock_timestamp() + make_interval(secs =>

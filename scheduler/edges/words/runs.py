@@ -1,22 +1,13 @@
-"""Each event as a sentence for a person, and how much attention it deserves."""
+"""Sentences about replicas, jobs, ticks and runs as they go."""
 
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime
-from functools import singledispatch
-from typing import NamedTuple
 
 from scheduler.core.events import (
     AttemptEnded,
     AttemptStarted,
-    DatabaseLost,
-    DatabaseRegained,
-    EngineFailed,
-    Event,
     JobPlanned,
-    LeaseLostEvent,
-    OutcomeUnwritten,
     PlanChanged,
     ReplicaDraining,
     ReplicaStarted,
@@ -25,38 +16,18 @@ from scheduler.core.events import (
     TickLost,
     TickSkipped,
     TickWon,
-    WriteFenced,
 )
 from scheduler.core.model import Outcome, SkipReason, Status, Trigger
 from scheduler.core.redaction import cut
+from scheduler.edges.words.wording import LONGEST_ERROR, Said, count, instant, say, seconds, some, words
 
-LONGEST_ERROR = 300
 _MOST_PAIRS = 12
 _LONGEST_PAIR = 80
-_MOST_NAMES = 3
-
-
-class Said(NamedTuple):
-    """A level of `logging` and the sentence."""
-
-    level: int
-    text: str
-
-
-def instant(at: datetime) -> str:
-    """`2026-11-29T03:00:00Z`, with as many digits of a second as there are."""
-    return at.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
-
-
-@singledispatch
-def say(event: Event) -> Said:
-    """What a person should read about this event. An event without a sentence of its own is told by its name."""
-    return Said(logging.INFO, type(event).__name__)
 
 
 @say.register
 def _replica_started(event: ReplicaStarted) -> Said:
-    what = f"{_count(event.jobs, 'job')}, {_count(event.seats, 'seat')}, database {event.database}"
+    what = f"{count(event.jobs, 'job')}, {count(event.seats, 'seat')}, database {event.database}"
     return Said(logging.INFO, f"started: soloist {event.version}, {what}")
 
 
@@ -65,18 +36,18 @@ def _replica_draining(event: ReplicaDraining) -> Said:
     if not event.running:
         return Said(logging.INFO, "stopping: nothing is running here")
     has, them = ("has", "it") if event.running == 1 else ("have", "them")
-    names = _some(event.jobs)
-    what = f"{_count(event.running, 'run')}{f' ({names})' if names else ''} {has} {_seconds(event.within)} to end"
+    names = some(event.jobs)
+    what = f"{count(event.running, 'run')}{f' ({names})' if names else ''} {has} {seconds(event.within)} to end"
     return Said(logging.INFO, f"stopping: {what}; a second Ctrl-C (or SIGTERM) hands {them} back at once")
 
 
 @say.register
 def _replica_stopped(event: ReplicaStopped) -> Said:
     facts = [
-        (event.handed_back, f"{_count(event.handed_back, 'run')} handed back, to go on elsewhere"),
-        (event.takeovers, f"{_count(event.takeovers, 'run')} taken over from others"),
-        (event.leases_lost, f"{_count(event.leases_lost, 'lease')} lost"),
-        (event.fenced_writes, f"{_count(event.fenced_writes, 'outcome')} refused by the fence"),
+        (event.handed_back, f"{count(event.handed_back, 'run')} handed back, to go on elsewhere"),
+        (event.takeovers, f"{count(event.takeovers, 'run')} taken over from others"),
+        (event.leases_lost, f"{count(event.leases_lost, 'lease')} lost"),
+        (event.fenced_writes, f"{count(event.fenced_writes, 'outcome')} refused by the fence"),
     ]
     return Said(logging.INFO, "; ".join(["stopped", *(text for number, text in facts if number)]))
 
@@ -95,7 +66,7 @@ def _job_planned(event: JobPlanned) -> Said:
 def _last_run(event: JobPlanned) -> str:
     if event.last_run_key is None or event.last_status is None:
         return "never ran"
-    what = f"{event.last_run_key} {_words(event.last_status)}"
+    what = f"{event.last_run_key} {words(event.last_status)}"
     what += f" by {event.last_replica}" if event.last_replica else ""
     what += f" at {instant(event.last_finished_at.replace(microsecond=0))}" if event.last_finished_at else ""
     if event.last_status is Status.RUNNING:
@@ -117,7 +88,7 @@ def _tick_won(event: TickWon) -> Said:
         Status.RUNNING: "it runs here",
         Status.QUEUED: "queued until a replica has a free seat",
         Status.WAITING: "it waits until the job's active run has ended",
-    }.get(event.status, _words(event.status))
+    }.get(event.status, words(event.status))
     return Said(logging.INFO, f"won {event.run_key}{late}: {where}")
 
 
@@ -130,7 +101,7 @@ def _tick_lost(event: TickLost) -> Said:
     if event.status in (None, Status.RUNNING):
         return Said(logging.INFO, f"{event.run_key}: another replica has it{f': {winner}' if winner else ''}")
     by = f" (claimed by {winner})" if winner else ""
-    return Said(logging.INFO, f"{event.run_key} has its row already: {_words(event.status)}{by}")
+    return Said(logging.INFO, f"{event.run_key} has its row already: {words(event.status)}{by}")
 
 
 @say.register
@@ -149,13 +120,13 @@ def _tick_skipped(event: TickSkipped) -> Said:
 
 @say.register
 def _attempt_started(event: AttemptStarted) -> Said:
-    delay = "" if event.start_delay is None else f", {_seconds(max(0.0, event.start_delay))} after its tick"
+    delay = "" if event.start_delay is None else f", {seconds(max(0.0, event.start_delay))} after its tick"
     return Said(logging.INFO, f"started {event.run_key} (attempt {event.attempt}{delay})")
 
 
 @say.register
 def _attempt_ended(event: AttemptEnded) -> Said:
-    took = _seconds(event.duration)
+    took = seconds(event.duration)
     match event.status:
         case Status.SUCCEEDED:
             shown = _result(event.result)
@@ -168,19 +139,19 @@ def _attempt_ended(event: AttemptEnded) -> Said:
             return Said(logging.ERROR, f"{_tried(event)} after {took}, {why}{_error(event)}")
         case _:
             why = f": {cut(event.error_text, LONGEST_ERROR)}" if event.error_text else ""
-            return Said(logging.INFO, f"{_words(event.status)} {event.run_key} after {took}{why}")
+            return Said(logging.INFO, f"{words(event.status)} {event.run_key} after {took}{why}")
 
 
 def _goes_on(event: AttemptEnded, took: str) -> Said:
     """The run will have another attempt: worth a look, unless a replica that stops has handed it back."""
     if event.outcome is Outcome.HANDED_BACK:
         return Said(logging.INFO, f"handed back {event.run_key} after {took}: it goes on elsewhere")
-    again = "next try at once" if not event.ready_in else f"next try in {_seconds(event.ready_in)}"
+    again = "next try at once" if not event.ready_in else f"next try in {seconds(event.ready_in)}"
     return Said(logging.WARNING, f"{_tried(event)} after {took}, {again}{_error(event)}")
 
 
 def _tried(event: AttemptEnded) -> str:
-    return f"{_words(event.outcome)} {event.run_key} (attempt {event.attempt})"
+    return f"{words(event.outcome)} {event.run_key} (attempt {event.attempt})"
 
 
 def _for_good(status: Status, *, crash_limit: bool) -> str:
@@ -207,69 +178,9 @@ def _run_taken_over(event: RunTakenOver) -> Said:
         case Status.CANCELLED:
             return Said(logging.WARNING, f"took over {what} and cancelled it, as somebody had asked: {why}")
         case _:
-            end = "has failed" if event.status is Status.FAILED else f"is {_words(event.status)}"
+            end = "has failed" if event.status is Status.FAILED else f"is {words(event.status)}"
             end += f", {_for_good(event.status, crash_limit=event.status is Status.FAILED)}"
             return Said(logging.ERROR, f"took over {what}, it {end}: {why}")
-
-
-@say.register
-def _lease_lost(event: LeaseLostEvent) -> Said:
-    run = f"{event.run_key} (attempt {event.attempt})"
-    return Said(logging.WARNING, f"lost the lease of {run}, its body is stopped: {event.reason}")
-
-
-@say.register
-def _write_fenced(event: WriteFenced) -> Said:
-    run = f"{event.run_key} (attempt {event.attempt})"
-    return Said(logging.WARNING, f"{run} {_words(event.outcome)}, but had been taken over: this outcome is discarded")
-
-
-@say.register
-def _outcome_unwritten(event: OutcomeUnwritten) -> Said:
-    run = f"{event.run_key} (attempt {event.attempt})"
-    what = "but the database stayed away: that is not written, and the run ends as its lease does"
-    return Said(logging.ERROR, f"{run} {_words(event.outcome)}, {what}")
-
-
-@say.register
-def _database_lost(event: DatabaseLost) -> Said:
-    return Said(logging.ERROR, f"lost the database ({event.room}), trying again: {cut(event.error, LONGEST_ERROR)}")
-
-
-@say.register
-def _database_regained(event: DatabaseRegained) -> Said:
-    tries = "1 try" if event.tries == 1 else f"{event.tries} tries"
-    return Said(logging.INFO, f"the database is back after {_seconds(event.after)} and {tries}")
-
-
-@say.register
-def _engine_failed(event: EngineFailed) -> Said:
-    error = cut(event.error, LONGEST_ERROR)
-    return Said(logging.CRITICAL, f"the engine's {event.room} died, so this replica stops: {error}")
-
-
-def _words(word: Status | Outcome) -> str:
-    return word.value.replace("_", " ")
-
-
-def _some(names: tuple[str, ...]) -> str:
-    """Up to three different names, and how many more there are."""
-    known = list(dict.fromkeys(names))
-    more = len(known) - _MOST_NAMES
-    return ", ".join(known[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _seconds(seconds: float) -> str:
-    if seconds < 10:
-        return f"{seconds:.3g} s" if seconds >= 0.001 or not seconds else "under 0.001 s"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def _result(result: object) -> str:

@@ -1,0 +1,123 @@
+"""Judges who is dead, and takes over what they left. Two signs, each seen twice on one unbroken session.
+
+The lease is over: seen so at least three renewals apart. A clock that jumps (a failover) would otherwise expire every
+living lease at one blow; their owners renew between the two looks.
+
+The presence lock is gone: counted only where this very session saw it stand before, else the server may have been
+started anew and everybody's be gone. The run's lease must then stay as it is for two renewals of its owner, who needs
+one to notice and to end its bodies. Asked only while others own runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from scheduler.core.events import RunTakenOver
+from scheduler.core.policy import renew_interval
+from scheduler.runner.room import Room
+from scheduler.store import locks, runs
+from scheduler.store.engine import Session
+from scheduler.store.runs import Look
+
+PRESENCE_POLL = 0.25  # seconds
+NEVER = float("inf")
+
+
+@dataclass(slots=True)
+class _Suspect:
+    """A lease in doubt: the `claimed_until` that was seen, when (CLOCK_BOOTTIME), and in which session."""
+
+    until: datetime
+    seen_at: float
+    epoch: int
+
+
+class Reaper:
+    """Belongs to the sweeper's thread."""
+
+    def __init__(self, session: Session, room: Room) -> None:
+        self._session = session
+        self._owner, self._clock, self._bus = room.owner, room.clock, room.bus
+        self._interval = renew_interval(room.owner.lease)
+        self._poll = min(PRESENCE_POLL, self._interval)
+        self._expired: dict[UUID, _Suspect] = {}
+        self._gone: dict[UUID, _Suspect] = {}
+        self._seen: dict[UUID, int] = {}  # owner -> epoch of our session in which its presence was seen
+        self.next_at = NEVER
+
+    def others(self, own_runs: bool) -> None:
+        """Whether others own runs, as the last look saw it: then their presence is watched."""
+        if not own_runs:
+            self.next_at = NEVER
+            self._seen.clear()
+            self._gone.clear()
+        elif self.next_at == NEVER:
+            self.next_at = 0.0
+
+    def due(self, now: float) -> bool:
+        """Whether it is time to watch."""
+        return now >= self.next_at
+
+    def watch(self) -> bool:
+        """Look for the presence of all owners; whether runs were taken from one that is gone. Raises ContactLost."""
+        owners = locks.watch_owners(self._session, self._owner.id)
+        self.next_at = (self._clock.boottime() + self._poll) if owners else NEVER
+        epoch = self._session.epoch
+        self._seen = {one.id: epoch if one.present else self._seen.get(one.id, 0) for one in owners}
+        gone = [one for one in owners if not one.present and self._seen[one.id] == epoch]
+        waits = {run: 2 * renew_interval(one.lease) for one in gone for run, _ in one.runs}
+        left = [each for one in gone for each in one.runs]
+        self._gone, over = self._judge(self._gone, left, waits)
+        return self._take_over(over, "presence")
+
+    def bury(self, seen: Look) -> bool:
+        """Take over runs whose lease is over; whether there was one. Raises ContactLost."""
+        waits = {run: 3 * self._interval for run, _ in seen.expired}
+        self._expired, over = self._judge(self._expired, seen.expired, waits)
+        if over:
+            # a frozen owner that holds its job's lock: its session first, the run at the next look
+            guarded = locks.end_holders(self._session, [run for run, _ in over])
+            over = [(run, until) for run, until in over if run not in guarded]
+        return self._take_over(over, "lease")
+
+    def _judge(
+        self,
+        known: dict[UUID, _Suspect],
+        seen: Iterable[tuple[UUID, datetime]],
+        waits: dict[UUID, float],
+    ) -> tuple[dict[UUID, _Suspect], list[tuple[UUID, datetime]]]:
+        """The suspects from now on, and those that have been suspects for long enough."""
+        now, epoch = self._clock.boottime(), self._session.epoch
+        suspects, over = {}, []
+        for run, until in seen:
+            old = known.get(run)
+            if old is None or old.until != until or old.epoch != epoch:
+                old = _Suspect(until, now, epoch)
+            elif now - old.seen_at >= waits[run]:
+                over.append((run, until))
+            suspects[run] = old
+        return suspects, over
+
+    def _take_over(self, over: list[tuple[UUID, datetime]], how: Literal["lease", "presence"]) -> bool:
+        if not over:
+            return False
+        for taken in runs.take_over(self._session, over, gone=how == "presence"):
+            self._bus.publish(
+                RunTakenOver(
+                    replica=self._owner.name,
+                    job=taken.job,
+                    run_key=taken.run_key,
+                    run_id=taken.id,
+                    attempt=taken.attempt,
+                    scheduled_at=taken.scheduled_at,
+                    owner=taken.owner,
+                    status=taken.status,
+                    how=how,
+                    error_text=taken.error,
+                )
+            )
+        return True
