@@ -81,10 +81,9 @@ def _guard_busy(event: GuardBusy) -> Said:
 
 @say.register
 def _presence_lost(event: PresenceLost) -> Said:
-    what = (
-        f"the session that guards what runs here has ended; a new one within {seconds(event.within)}, or it is stopped"
-    )
-    return Said(logging.WARNING, f"{what}: {cut(event.error, LONGEST_ERROR)}")
+    what = "the session that guards what runs here has ended"
+    then = f"without a new one in {seconds(event.within)} it is stopped"
+    return Said(logging.WARNING, f"{what}; {then}: {cut(event.error, LONGEST_ERROR)}")
 
 
 @say.register
