@@ -3,13 +3,14 @@
 #   make run     three replicas on an embedded PostgreSQL (or on SOLOIST_DATABASE_URL); Ctrl-C stops them
 #   make test    what every change runs          make full   all of it, also what takes long
 #   make check   lint and test                   make lint   ruff, mypy, import-linter
+#   make pooler  every test of a database once more through PgBouncer, then with two server connections only
 #   make lock    choose the versions anew
 #   make clean   remove .venv and caches; .soloist, the data, stays
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run check test full lint lock clean
+.PHONY: run check test full pooler pooler-transaction pooler-small lint lock clean
 
 run: $(INSTALLED)
 	@exec $(BIN)/python -c "$$IN_FRONT" $(BIN)/soloist serve --replicas 3 --seed jobs.sample:seed
@@ -19,8 +20,13 @@ check: lint test
 test: $(INSTALLED)
 	$(BIN)/pytest -m "not full" -n 4 --dist worksteal
 
-full: $(INSTALLED)
+full: $(INSTALLED) pooler
 	$(BIN)/pytest -n 4 --dist worksteal
+
+pooler: pooler-transaction pooler-small
+
+pooler-transaction pooler-small: pooler-%: $(INSTALLED)
+	SOLOIST_TEST_POOLER=$* $(BIN)/pytest -m "not full" -n 4 --dist worksteal
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

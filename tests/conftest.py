@@ -2,6 +2,9 @@
 
 The database is cloned from a migrated template, and made hostile on purpose: an odd time zone and an empty search_path,
 so that whatever leans on the session's settings fails loudly.
+
+With SOLOIST_TEST_POOLER (see `pooler.MODES`) the engine reaches it through PgBouncer, and only the tests that reach a
+database by these fixtures run: they are the integration suite. What the tests look at, they look at directly.
 """
 
 from __future__ import annotations
@@ -10,14 +13,34 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pooler
 import psycopg
 import pytest
 
 SHARED = Path(__file__).parents[1].parent / "shared"
 _numbers = itertools.count()
+Lead = Callable[[str], str]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Behind a pooler: what does not reach the database through it, or has one of its own, runs in a plain session."""
+    if pooler.mode() is None:
+        return
+    names = {item: set(getattr(item, "fixturenames", ())) for item in items}
+    through = [item for item in items if "lead" in names[item] and "bouncer" not in names[item]]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(through)])
+    items[:] = through
+
+
+@pytest.fixture(autouse=True)
+def _own_session(request: pytest.FixtureRequest) -> None:
+    """Behind a pooler a test of what needs a session of its own runs with the direct URL, or not at all."""
+    marked = request.node.get_closest_marker("own_session") is not None
+    if marked and pooler.mode() is not None and not {"fleet", "start"} & set(request.fixturenames):
+        pytest.skip("needs a session of its own")
 
 
 class Server:
@@ -63,26 +86,52 @@ def template(server: Server) -> str:
     return "template_soloist"
 
 
+@pytest.fixture(scope="session")
+def lead(server: Server) -> Iterator[Lead]:
+    """The way from an address of the server to the one that the engine is given: through a pooler, or no way at all."""
+    mode = pooler.mode()
+    if mode is None:
+        yield str
+        return
+    between = pooler.Pooler(server.url, server.data.parent, pooler.MODES[mode])
+    yield between.url_of
+    between.close()
+
+
 @pytest.fixture
-def database_url(server: Server, template: str) -> Iterator[str]:
+def database_url(server: Server, template: str, lead: Lead) -> Iterator[str]:
     """A fresh migrated database, dropped afterwards with whoever is still connected."""
     name = f"t{os.getpid()}_{next(_numbers)}"
     server.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
     server.execute(f"ALTER DATABASE {name} SET TimeZone = 'America/Los_Angeles'")
     server.execute(f"ALTER DATABASE {name} SET search_path = ''")
     try:
-        yield server.url_of(name)
+        yield lead(server.url_of(name))
     finally:
         server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.fixture(scope="session")
+def bouncer(server: Server) -> Iterator[pooler.Pooler]:
+    """A pooler before the server, whatever way this session goes."""
+    between = pooler.Pooler(server.url, server.data.parent)
+    yield between
+    between.close()
+
+
 @pytest.fixture
-def empty_database_url(server: Server) -> Iterator[str]:
+def pooled_url(bouncer: pooler.Pooler, database_url: str) -> str:
+    """The test's own database, through a pooler."""
+    return bouncer.url_of(database_url)
+
+
+@pytest.fixture
+def empty_database_url(server: Server, lead: Lead) -> Iterator[str]:
     """A fresh database without the schema."""
     name = f"e{os.getpid()}_{next(_numbers)}"
     server.execute(f"CREATE DATABASE {name}")
     try:
-        yield server.url_of(name)
+        yield lead(server.url_of(name))
     finally:
         server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
@@ -90,7 +139,7 @@ def empty_database_url(server: Server) -> Iterator[str]:
 @pytest.fixture
 def connection(database_url: str) -> Iterator[psycopg.Connection]:
     """An autocommit connection to the test's database, to look at the facts with."""
-    with psycopg.connect(database_url, autocommit=True) as opened:
+    with psycopg.connect(pooler.direct(database_url), autocommit=True) as opened:
         yield opened
 
 

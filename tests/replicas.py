@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
+from pooler import direct, own_session
 
 HERE = Path(__file__).parent
 LIMIT = 60.0
@@ -149,6 +150,7 @@ class Fleet:
 
     def __init__(self, nursery: Nursery, folder: Path, url: str) -> None:
         self._nursery, self.folder, self.url = nursery, folder, url
+        self.settings: dict[str, Any] = {}
         self.replicas: list[Replica] = []
         self.effects = folder / "effects"
         self.gate = folder / "gate"
@@ -161,7 +163,7 @@ class Fleet:
             "name": f"{self.folder.name}/{name}/{len(self.replicas)}",
             "jobs": jobs,
             "url": self.url,
-            "settings": {"replica": name, "lease": 2.0, "drain": 5.0, "seats": 8, **settings},
+            "settings": {"replica": name, "lease": 2.0, "drain": 5.0, "seats": 8, **self.settings, **settings},
             "journal": str(journal),
             "stderr": str(stderr),
             "environment": {MARK: str(self.folder)},
@@ -191,7 +193,7 @@ class Fleet:
         return [line for line in lines if first is None or line[0] == first]
 
     def sql(self, statement: str, *params: Any) -> list[Any]:
-        with psycopg.connect(self.url, autocommit=True) as connection:
+        with psycopg.connect(direct(self.url), autocommit=True) as connection:
             cursor = connection.execute(statement, params or None)  # type: ignore[call-overload]
             return list(cursor.fetchall()) if cursor.description else []
 
@@ -257,7 +259,8 @@ def nursery() -> Iterator[Nursery]:
 
 
 @pytest.fixture
-def fleet(nursery: Nursery, tmp_path: Path, database_url: str) -> Iterator[Fleet]:
+def fleet(nursery: Nursery, tmp_path: Path, database_url: str, request: pytest.FixtureRequest) -> Iterator[Fleet]:
     made = Fleet(nursery, tmp_path, database_url)
+    made.settings.update(own_session(request.node, database_url))
     yield made
     made.close()

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
+from pooler import direct
 from psycopg.rows import dict_row
 from uuid_utils.compat import uuid7
 
@@ -59,7 +60,7 @@ class Scene:
         self.watchdog = Watchdog(self.clock)
         self.bus = Bus()
         self.bus.subscribe(self.events.append)
-        self.facts = psycopg.connect(self.url, autocommit=True, row_factory=dict_row)
+        self.facts = psycopg.connect(direct(self.url), autocommit=True, row_factory=dict_row)
         self.mine = self.session()
 
     def leave(self) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.types.datetime import TimestamptzLoader
 
 from scheduler.core.errors import DatabaseUnreachable
 from scheduler.store.watchdog import Watchdog
@@ -31,6 +33,7 @@ _SETTINGS = {
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
 }
+ISOLATION_ONLY = f"-c default_transaction_isolation={_SETTINGS['default_transaction_isolation']}"
 OPTIONS = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
 POOLED_SETTINGS = (
     "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; "
@@ -57,6 +60,14 @@ _REFUSALS = (
 _FULL = ("too many clients", "remaining connection slots", "too many connections")
 
 
+class _Utc(TimestamptzLoader):
+    """Instants in UTC. Behind a pooler the driver never hears of our TimeZone, which comes with each statement."""
+
+    def load(self, data: bytes | bytearray | memoryview) -> datetime:
+        """As the driver reads it, in UTC."""
+        return super().load(data).astimezone(UTC)
+
+
 class Line(psycopg.Connection[Any]):
     """An autocommit connection.
 
@@ -68,18 +79,20 @@ class Line(psycopg.Connection[Any]):
     direct = False
 
 
-def connect(database_url: str, room: str, *, watchdog: Watchdog | None = None, writes: bool = False) -> Line:
+def connect(
+    database_url: str, room: str, *, watchdog: Watchdog | None = None, writes: bool = False, options: str = OPTIONS
+) -> Line:
     """A connection with the engine's session settings. `room`: what pg_stat_activity shows.
 
-    `writes`: of several hosts the one that takes writes. Raises psycopg.Error; DatabaseUnreachable for no address at
-    all.
+    `writes`: of several hosts the one that takes writes. `options`: settings, where they are not the engine's. Raises
+    psycopg.Error; DatabaseUnreachable for no address at all.
     """
     words = read_address(database_url)
     more: dict[str, Any] = {}
     if writes and "target_session_attrs" not in words:
         more["target_session_attrs"] = "read-write"
     try:
-        line = _dial(database_url, room, options=f"{words.get('options') or ''} {OPTIONS}".strip(), **more)
+        line = _dial(database_url, room, options=f"{words.get('options') or ''} {options}".strip(), **more)
     except psycopg.OperationalError as error:
         if _NO_OPTIONS not in str(error):
             raise
@@ -87,6 +100,8 @@ def connect(database_url: str, room: str, *, watchdog: Watchdog | None = None, w
     number = None if watchdog is None else watchdog.begin(line, CONNECT_DEADLINE)
     try:
         _learn(line)
+        if line.pooled and options == OPTIONS:
+            line.adapters.register_loader("timestamptz", _Utc)
     except BaseException:
         line.close()
         raise
@@ -118,6 +133,7 @@ def _learn(line: Line) -> None:
     line.pooled = pid != line.info.backend_pid
     if line.pooled:
         line.prepare_threshold = None  # a statement prepared here may be run by another's session
+        line.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # of transactions of several statements
     line.direct = not line.pooled and _own_name(line) == (address, port)
 
 

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import io
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import as_file, files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from scheduler.core.errors import DatabaseUnreachable, SchemaMismatch
-from scheduler.store.connect import connect_once, one_line
+from scheduler.core.errors import SchemaMismatch
+from scheduler.store.connect import connect_once
+from scheduler.store.rights import lacks_right, missing_grants
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 LOCK = 0x736F6C6F69737401  # "soloist" and a number: the 64-bit key under which migrations are applied
 NEEDED_INDEXES = frozenset(
@@ -40,36 +46,20 @@ def current(connection: psycopg.Connection[Any]) -> str | None:
 def migrate(database_url: str) -> tuple[str, ...]:
     """Bring the schema up to date; returns the revisions applied. Raises SchemaMismatch, DatabaseUnreachable.
 
-    Others that migrate at the same time wait their turn by asking again: a session that *waits* in `pg_advisory_lock`
+    Others that migrate at the same time wait their turn by asking again: a session that *waits* for an advisory lock
     would hold back vacuum.
     """
     with connect_once(database_url, "migrate") as connection:
         try:
             known, before = revisions(), current(connection)
             _refuse_newer(before, known)
-            applied: tuple[str, ...] = ()
-            if before != known[-1]:
-                applied = _locked_upgrade(connection, database_url, known)
+            applied = _upgrade(database_url, known) if before != known[-1] else ()
             verify(connection)
         except psycopg.errors.InsufficientPrivilege as error:
-            raise DatabaseUnreachable(
-                f"the database role lacks a right: {one_line(error)}. Grant it, or let a role that has it run "
-                "`soloist migrate` once."
-            ) from None
+            raise lacks_right(connection, error) from None
+        if missing_grants(connection):
+            raise lacks_right(connection)
     return applied
-
-
-def _locked_upgrade(connection: psycopg.Connection[Any], database_url: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    while not _try_lock(connection):
-        threading.Event().wait(0.1)
-    try:
-        before = current(connection)
-        if before != known[-1]:
-            connection.execute("CREATE SCHEMA IF NOT EXISTS soloist")
-            _upgrade(database_url)
-    finally:
-        connection.execute("SELECT pg_advisory_unlock(%s)", (LOCK,))
-    return known[known.index(before) + 1 if before else 0 :]
 
 
 def _refuse_newer(version: str | None, known: tuple[str, ...]) -> None:
@@ -78,11 +68,6 @@ def _refuse_newer(version: str | None, known: tuple[str, ...]) -> None:
             f"the database's schema is at {version}, which this version does not know (its newest is {known[-1]}): "
             "a newer Soloist has migrated it. Run that version, or restore the schema."
         )
-
-
-def _try_lock(connection: psycopg.Connection[Any]) -> bool:
-    row = connection.execute("SELECT pg_try_advisory_lock(%s)", (LOCK,)).fetchone()
-    return bool(row and row[0])
 
 
 def verify(connection: psycopg.Connection[Any]) -> None:
@@ -113,19 +98,46 @@ def script() -> str:
     return "CREATE SCHEMA IF NOT EXISTS soloist;\n\n" + out.getvalue()
 
 
-def _upgrade(database_url: str) -> None:
-    from alembic import command  # noqa: PLC0415 - late: slow to import
-    from sqlalchemy import NullPool, create_engine  # noqa: PLC0415
+def _upgrade(database_url: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """All that is missing, in one transaction, which also holds the lock: so it works through a pooler as well."""
+    from sqlalchemy import NullPool, create_engine  # noqa: PLC0415 - late: slow to import
 
     engine = create_engine(
         "postgresql+psycopg://",
         creator=lambda: psycopg.connect(database_url, application_name="soloist migrate"),
         poolclass=NullPool,
     )
-    with as_file(_ROOT) as path, engine.connect() as connection:
+    with _in_the_drivers_words(), engine.connect() as connection:
+        while not connection.exec_driver_sql("SELECT pg_try_advisory_xact_lock(%s)", (LOCK,)).scalar_one():
+            connection.rollback()
+            threading.Event().wait(0.1)
+        driver: Any = connection.connection.driver_connection
+        before = current(driver)  # somebody may have been here first
+        _refuse_newer(before, known)
+        if before != known[-1]:
+            _run(connection)
+        connection.commit()
+    return known[known.index(before) + 1 if before else 0 :]
+
+
+@contextmanager
+def _in_the_drivers_words() -> Iterator[None]:
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415 - late: slow to import
+
+    try:
+        yield
+    except DBAPIError as error:
+        raise (error.orig if isinstance(error.orig, psycopg.Error) else error) from None
+
+
+def _run(connection: Connection) -> None:
+    from alembic import command  # noqa: PLC0415 - late: slow to import
+
+    connection.exec_driver_sql("CREATE SCHEMA IF NOT EXISTS soloist")
+    with as_file(_ROOT) as path:
         config = _config(str(path), io.StringIO())
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        command.upgrade(config, "head")  # in the transaction that is open: Alembic leaves the COMMIT to us
 
 
 def _config(location: str, out: io.StringIO) -> Any:

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import psycopg
 from sqlalchemy import Connection, Engine, NullPool, create_engine
 
 from scheduler.core.context import RunInfo
 from scheduler.core.errors import LeaseLost
+from scheduler.store.connect import ISOLATION_ONLY, Line, connect
 from scheduler.store.sql import load
 
 CHECKPOINT_LIMIT = 64 * 1024
@@ -29,12 +29,14 @@ class RunDoor:
     """
 
     def __init__(self, database_url: str) -> None:
-        def connect() -> psycopg.Connection[Any]:
-            # a stricter default of the role or database would fail each commit that a renewal has crossed (40001)
-            pinned = r"-c default_transaction_isolation=read\ committed"
-            return psycopg.connect(database_url, application_name="soloist job", connect_timeout=10, options=pinned)
+        def open_line() -> Line:
+            # a stricter default of the role or database would fail each commit that a renewal has crossed (40001);
+            # its other settings are the body's own business
+            line = connect(database_url, "job", writes=True, options=ISOLATION_ONLY)
+            line.autocommit = False
+            return line
 
-        self._engine: Engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)
+        self._engine: Engine = create_engine("postgresql+psycopg://", creator=open_line, poolclass=NullPool)
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:

@@ -14,6 +14,7 @@ from scheduler.core.errors import DatabaseUnreachable, SchemaMismatch
 from scheduler.core.events import Bus
 from scheduler.store.connect import connect_once, masked, one_line
 from scheduler.store.engine import Contact, ContactLost, Refused, Session
+from scheduler.store.rights import ALL, lacks_right
 from scheduler.store.watchdog import Watchdog
 
 NO_SCHEMA = (
@@ -67,7 +68,8 @@ def _in_words(database_url: str) -> Iterator[None]:
             ):
                 raise SchemaMismatch(NO_SCHEMA) from None
             case psycopg.errors.InsufficientPrivilege():
-                raise DatabaseUnreachable(f"the database role lacks a right: {one_line(cause)}") from None
+                with connect_once(database_url, "rights") as connection:
+                    raise lacks_right(connection, cause, ALL) from None
             case psycopg.OperationalError():
                 raise _lost(database_url, cause) from None
         raise

@@ -49,9 +49,13 @@ HOLDS = (
     Search("ends", "FAULTS=2 TICKS=1 FAILURES=1", "one healthy replica brings every run to its end", mode="live"),
     Search("ends_by_hand", "TICKS=1 MANUALS=1", "also those that waited", mode="live"),
     Search("ends_two_ticks", "FAULTS=2", "also with two ticks and two faults", mode="live", full=True),
-    Search("frozen_for_ever", "TICKS=1 MANUALS=1 FOR_EVER", "an owner that is frozen for good stops nobody", mode="live"),
+    Search(
+        "frozen_for_ever", "TICKS=1 MANUALS=1 FOR_EVER", "an owner that is frozen for good stops nobody", mode="live"
+    ),
     Search("exec_pod", "TICKS=1 EXEC_POD ONE_BODY", "the same tick by another road", mode="live"),
-    Search("newer_file", "NEWER_FILE TICKS=1", "an older file's replica runs nothing that a newer one changed", mode="live"),
+    Search(
+        "newer_file", "NEWER_FILE TICKS=1", "an older file's replica runs nothing that a newer one changed", mode="live"
+    ),
     Search("newer_file_two_ticks", "NEWER_FILE", "the same with a tick on each side", mode="live", full=True),
     Search("job_removed", "JOB_REMOVED TICKS=1 MANUALS=1", "nothing of a removed job is left queued", mode="live"),
     Search("checkpoint", "CHECKPOINT FAULTS=2 TICKS=1 FAILURES=1", "transaction(checkpoint=): each step's effect once"),
@@ -88,7 +92,9 @@ LIMITS = (
 )
 
 BREAKS = (
-    Search("settle_unfenced", "BREAK_UNFENCED_SETTLE CHECKPOINT TICKS=1", "settle does not ask for the fence", "terminal"),
+    Search(
+        "settle_unfenced", "BREAK_UNFENCED_SETTLE CHECKPOINT TICKS=1", "settle does not ask for the fence", "terminal"
+    ),
     Search(
         "transaction_unfenced",
         "BREAK_UNFENCED_TRANSACTION TICKS=1 FAULTS=2",
@@ -96,8 +102,15 @@ BREAKS = (
         "effects",
     ),
     Search("watermark_alone", "BREAK_WATERMARK_ALONE FAULTS=0", "the watermark passes a tick without a row", "account"),
-    Search("rescue_by_age", "BREAK_RESCUE_BY_AGE ONE_BODY FAULTS=0 TICKS=1", "an old run is taken, renewed or not", "bodies"),
-    Search("takers_clock", "BREAK_TAKERS_CLOCK ONE_BODY TICKS=1", "the taker's clock says when a lease is over", "bodies"),
+    Search(
+        "rescue_by_age",
+        "BREAK_RESCUE_BY_AGE ONE_BODY FAULTS=0 TICKS=1",
+        "an old run is taken, renewed or not",
+        "bodies",
+    ),
+    Search(
+        "takers_clock", "BREAK_TAKERS_CLOCK ONE_BODY TICKS=1", "the taker's clock says when a lease is over", "bodies"
+    ),
     Search("no_unique_key", "BREAK_NO_UNIQUE_KEY EXEC_POD FAULTS=0 TICKS=1", "no UNIQUE (job, run_key)", "rows"),
     Search(
         "index_without_queued",
@@ -120,7 +133,9 @@ BREAKS = (
     ),
     Search("no_deadline", "BREAK_NO_DEADLINE POOLED ONE_BODY TICKS=1", "nobody kills when the trust is over", "bodies"),
     Search("renew_by_owner", "BREAK_RENEW_BY_OWNER TICKS=1", "renewals name all that is mine", "account", mode="ends"),
-    Search("no_spec_hash", "BREAK_NO_SPEC_HASH NEWER_FILE TICKS=1 FAULTS=0", "a claim does not ask for its spec", "spec"),
+    Search(
+        "no_spec_hash", "BREAK_NO_SPEC_HASH NEWER_FILE TICKS=1 FAULTS=0", "a claim does not ask for its spec", "spec"
+    ),
     Search("lock_ignored", "BREAK_LOCK_IGNORED BREAK_PRESENCE_UNBOUND LOCK ONE_BODY TICKS=1", "held or not", "bodies"),
     Search(
         "start_untrusted",
@@ -129,8 +144,15 @@ BREAKS = (
         "bodies",
     ),
     Search("one_look", "BREAK_ONE_LOOK JUMP ONE_BODY TICKS=1", "a lease seen to be over once is taken", "bodies"),
-    Search("no_zygote_watch", "BREAK_NO_ZYGOTE_WATCH ONE_BODY FAULTS=2 TICKS=1", "only the replica watches its session", "bodies"),
-    Search("presence_unbound", "BREAK_PRESENCE_UNBOUND ONE_BODY TICKS=1", "its session gone, the owner works on", "bodies"),
+    Search(
+        "no_zygote_watch",
+        "BREAK_NO_ZYGOTE_WATCH ONE_BODY FAULTS=2 TICKS=1",
+        "only the replica watches its session",
+        "bodies",
+    ),
+    Search(
+        "presence_unbound", "BREAK_PRESENCE_UNBOUND ONE_BODY TICKS=1", "its session gone, the owner works on", "bodies"
+    ),
     Search(
         "counts_from_notice",
         "BREAK_COUNTS_FROM_NOTICE ONE_BODY FAULTS=2 TICKS=1",

@@ -26,7 +26,14 @@ def found(search: Search, room: Path) -> str:
     defines = [f"-D{flag}" for flag in search.flags.split()] + ([] if search.mode == "safe" else ["-DENDS"])
     live = search.mode == "live"
     # compiled without optimising: most searches are over before an optimiser would be
-    build = ["gcc", "-O1" if search.full else "-O0", "-w", f"-DMEMLIM={MEMORY}", "-DNOFAIR", "-DNP" if live else "-DSAFETY"]
+    build = [
+        "gcc",
+        "-O1" if search.full else "-O0",
+        "-w",
+        f"-DMEMLIM={MEMORY}",
+        "-DNOFAIR",
+        "-DNP" if live else "-DSAFETY",
+    ]
     shutil.copy(MODEL, room)
     for command in (["spin", "-a", *defines, MODEL.name], [*build, "-o", "pan", "pan.c"]):
         done = subprocess.run(command, cwd=room, capture_output=True, text=True, check=False)

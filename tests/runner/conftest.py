@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from local import Local
+from pooler import own_session
 from replicas import fleet, nursery
 from scene import Scene
 
@@ -14,12 +15,12 @@ __all__ = ["fleet", "nursery"]
 
 
 @pytest.fixture
-def start(database_url: str) -> Iterator[Callable[..., Local]]:
+def start(database_url: str, request: pytest.FixtureRequest) -> Iterator[Callable[..., Local]]:
     """`start(jobs, name=…, **settings)`: a replica that is drained at the end."""
     made: list[Local] = []
 
     def begin(jobs: str, **settings: Any) -> Local:
-        made.append(Local(database_url, jobs, **settings))
+        made.append(Local(database_url, jobs, **{**own_session(request.node, database_url), **settings}))
         return made[-1]
 
     yield begin

@@ -213,6 +213,7 @@ def test_a_database_that_does_not_answer_hides_the_password() -> None:
     assert "s3cr3t" not in str(caught.value)
 
 
+@pytest.mark.own_session
 def test_a_connection_that_is_cut_is_an_unreachable_database(scene: Scene) -> None:
     def read() -> None:
         with visit(scene.url, "doomed") as connection:

@@ -11,13 +11,13 @@ from scene import Scene
 
 
 @pytest.fixture(scope="module")
-def stage_url(server: Any, template: str) -> Iterator[str]:
+def stage_url(server: Any, template: str, lead: Any) -> Iterator[str]:
     """A migrated database that the tests of one file share: a new one each would cost more than the tests."""
     name = f"stage_traps_{os.getpid()}"
     server.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
     server.execute(f"ALTER DATABASE {name} SET TimeZone = 'America/Los_Angeles'")
     server.execute(f"ALTER DATABASE {name} SET search_path = ''")
-    yield server.url_of(name)
+    yield lead(server.url_of(name))
     server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 

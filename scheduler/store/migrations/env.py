@@ -10,6 +10,6 @@ if connection is None:
     with context.begin_transaction():
         context.run_migrations()
 else:
-    context.configure(connection=connection, version_table_schema="soloist", transaction_per_migration=True)
+    context.configure(connection=connection, version_table_schema="soloist")
     with context.begin_transaction():
         context.run_migrations()
