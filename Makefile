@@ -4,13 +4,14 @@
 #   make test    what every change runs          make full   all of it, also what takes long
 #   make check   lint and test                   make lint   ruff, mypy, import-linter
 #   make pooler  every test of a database once more through PgBouncer, then with two server connections only
+#   make chaos   ten minutes of faults over six replicas; SECONDS=60 and SEED=7 choose others
 #   make lock    choose the versions anew
 #   make clean   remove .venv and caches; .soloist, the data, stays
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run check test full pooler pooler-transaction pooler-small lint lock clean
+.PHONY: run check test full chaos pooler pooler-transaction pooler-small lint lock clean
 
 run: $(INSTALLED)
 	@exec $(BIN)/python -c "$$IN_FRONT" $(BIN)/soloist serve --replicas 3 --seed jobs.sample:seed
@@ -27,6 +28,9 @@ pooler: pooler-transaction pooler-small
 
 pooler-transaction pooler-small: pooler-%: $(INSTALLED)
 	SOLOIST_TEST_POOLER=$* $(BIN)/pytest -m "not full" -n 4 --dist worksteal
+
+chaos: $(INSTALLED)
+	PYTHONPATH=.:tests $(BIN)/python -m chaos.storm --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -1,5 +1,9 @@
-"""SIGTERM and SIGINT, made safe: a handler runs between any two instructions of the main thread, also while that thread
-holds the very lock that `Event.set` needs. So the handler only writes a byte, and a thread does the rest.
+"""SIGTERM and SIGINT, made safe and never missed.
+
+A handler in Python runs in the main thread only, between any two of its instructions: also while that thread holds the
+very lock that `Event.set` needs, and not at all while it sleeps on one. The kernel may deliver a signal to any thread
+(it does so where the main one has just been continued after a SIGSTOP), and then nothing would wake the sleeper. So the
+interpreter itself writes the signal's number to a pipe, in whichever thread it arrives, and a thread does the rest.
 """
 
 from __future__ import annotations
@@ -8,8 +12,9 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from types import FrameType
+
+STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
 def stop_on_signals(stop: Callable[[], None]) -> None:
@@ -17,14 +22,15 @@ def stop_on_signals(stop: Callable[[], None]) -> None:
     read, write = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(write, False)
 
-    def tell(_number: int, _frame: FrameType | None) -> None:
-        with suppress(BlockingIOError):
-            os.write(write, b"s")
-
     def listen() -> None:
-        while os.read(read, 1):
-            stop()
+        while said := os.read(read, 1):
+            if said[0] in STOPPING:  # other signals that have a handler in Python are written too
+                stop()
+
+    def noted(_number: int, _frame: FrameType | None) -> None:
+        """Its being there is what counts: without a handler in Python nothing is written to the pipe."""
 
     threading.Thread(target=listen, name="signals", daemon=True).start()
-    signal.signal(signal.SIGTERM, tell)
-    signal.signal(signal.SIGINT, tell)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    for number in STOPPING:
+        signal.signal(number, noted)

