@@ -25,6 +25,7 @@ _SETTINGS = {
     "idle_session_timeout": "0",  # a replica with nothing to do says nothing for seconds
     "statement_timeout": f"{STATEMENT_TIMEOUT:g}s",
     "TimeZone": "UTC",
+    "DateStyle": "ISO",  # the driver reads no other, and a role may have one
     "search_path": "",
     # a chunk's plan does not depend on what is in it, and planning it costs as much as running it (measured)
     "plan_cache_mode": "force_generic_plan",
@@ -40,6 +41,7 @@ POOLED_SETTINGS = (
     f"SET LOCAL statement_timeout = '{STATEMENT_TIMEOUT:g}s'; "
     f"SET LOCAL lock_timeout = '{int(LOCK_WAIT * 1000)}ms'; "
     "SET LOCAL TimeZone = 'UTC'; "
+    "SET LOCAL DateStyle = 'ISO'; "
     "SET LOCAL search_path = ''; "
 )
 """What stands before each statement behind a pooler, in one message with it and so in one transaction: a plain SET

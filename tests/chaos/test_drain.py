@@ -29,6 +29,7 @@ def test_an_idle_replica_stops_at_once_and_leaves_nothing(fleet: Fleet, number: 
     assert fleet.sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'soloist%%'") == [(0,)]
 
 
+@pytest.mark.case("C058")
 @pytest.mark.parametrize("isolation", ["process", "thread"])
 def test_a_body_that_ends_within_the_drain_succeeds(fleet: Fleet, isolation: str) -> None:
     """The lease is far shorter than the wait: renewals go on until the body has ended."""

@@ -20,6 +20,7 @@ def _begun(fleet: Fleet) -> list[str]:
     return eventually(lambda: fleet.lines("begin"), "the body begins")[0]
 
 
+@pytest.mark.case("C054")
 @pytest.mark.parametrize("isolation", ["process", "thread"])
 def test_a_killed_replicas_run_goes_on_elsewhere(fleet: Fleet, isolation: str) -> None:
     jobs = _job(fleet, isolation=isolation)
@@ -44,6 +45,7 @@ def test_a_killed_replica_takes_its_children_with_it(fleet: Fleet) -> None:
     eventually(lambda: not fleet.strays(), "zygote and children are gone", 10)
 
 
+@pytest.mark.case("C054")
 def test_a_replica_that_is_alone_goes_on_with_its_run_when_it_is_started_again(fleet: Fleet) -> None:
     jobs = _job(fleet)
     fleet.start(jobs).ready()
@@ -53,6 +55,7 @@ def test_a_replica_that_is_alone_goes_on_with_its_run_when_it_is_started_again(f
     eventually(lambda: fleet.statuses("work") == [("succeeded", 2)], "the same tick's run succeeds")
 
 
+@pytest.mark.case("C054")
 def test_at_most_once_is_lost_when_its_replica_is_killed(fleet: Fleet) -> None:
     jobs = _job(fleet, after_crash="fail")
     for _ in range(2):

@@ -94,6 +94,7 @@ def test_a_body_that_sits_in_its_transaction_keeps_its_run_and_holds_up_nobody(f
         assert not replica.events("RunTakenOver", "LeaseLostEvent", "WriteFenced", "EngineFailed")
 
 
+@pytest.mark.case("C050")
 def test_no_transaction_of_ours_is_open_while_a_body_runs(fleet: Fleet) -> None:
     held = {"call": "effects:hold", **once(), "args": {"path": str(fleet.effects), "gate": str(fleet.gate)}}
     fleet.start(jobs_file(held=held)).ready()

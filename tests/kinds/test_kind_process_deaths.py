@@ -95,6 +95,7 @@ def test_a_body_that_swallows_the_term_has_timed_out_all_the_same(process_kind: 
     assert "swallowed" in ending.output_tail
 
 
+@pytest.mark.case("C092")
 def test_a_timeout_takes_the_whole_family(process_kind: PythonKind, tmp_path: Path) -> None:
     ending = run(process_kind, "family", timeout=2.0, path=str(tmp_path / "f"), then="gil")
     assert ending.outcome is Outcome.TIMED_OUT

@@ -82,12 +82,14 @@ def test_a_process_that_goes_on_writing_holds_nobody_up(process_kind: PythonKind
     assert not [pid for pid in pids_at(tmp_path / "w") if alive(pid)]
 
 
+@pytest.mark.case("C092")
 def test_a_family_left_behind_is_gone_when_the_run_has_ended(process_kind: PythonKind, tmp_path: Path) -> None:
     ending = run(process_kind, "family", path=str(tmp_path / "f"), then="return")
     assert ending.outcome is Outcome.SUCCEEDED
     assert not [pid for pid in pids_at(tmp_path / "f") if alive(pid)]
 
 
+@pytest.mark.case("C094")
 def test_exit_codes_are_right_beside_background_processes(process_kind: PythonKind, tmp_path: Path) -> None:
     def one(number: int) -> tuple[int | None, list[int]]:
         path = tmp_path / str(number)

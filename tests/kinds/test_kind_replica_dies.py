@@ -33,6 +33,7 @@ def victims() -> Iterator[list[Victim]]:
         victim.process.wait()
 
 
+@pytest.mark.case("C092")
 @pytest.mark.parametrize("then", ["gil", "wait"])
 def test_kill_9_takes_child_group_daemon_and_zygote(tmp_path: Path, victims: list[Victim], then: str) -> None:
     victim = Victim(tmp_path / "f", "family", 120.0, then)

@@ -1,4 +1,6 @@
-"""What the model is asked: searches that must hold, limits that are known, and rules whose absence must be found out."""
+"""What the model is asked: searches that must hold, limits that are known, and rules whose absence must be found
+out.
+"""
 
 from __future__ import annotations
 

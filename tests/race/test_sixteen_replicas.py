@@ -80,6 +80,7 @@ def log_since(server: Any) -> Callable[[], str]:
     return read
 
 
+@pytest.mark.case("C034")
 def test_all_start_before_the_first_tick(fleet: Fleet, log_since: Callable[[], str]) -> None:
     jobs = _jobs(fleet, datetime.now(UTC) + timedelta(seconds=15))
     fleet.apply(jobs)

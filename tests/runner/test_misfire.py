@@ -135,6 +135,7 @@ def test_once_per_day_runs_one_of_two_ticks(start: Start, facts: Scene, tmp_path
     assert max(Counter(row["run_key"] for row in rows).values()) == 1
 
 
+@pytest.mark.case("C038")
 def test_run_keys_are_whole_planned_instants(start: Start, facts: Scene, tmp_path: Path) -> None:
     entry = {"call": "effects:append", "isolation": "thread", "args": {"path": str(tmp_path / "seen")}}
     misfire = {"first_sight": "run", "within": "25h"}

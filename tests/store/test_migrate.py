@@ -38,6 +38,7 @@ def test_the_printed_script_makes_the_same_schema(empty_database_url: str, conne
         assert other.execute(look).fetchall() == connection.execute(look).fetchall()
 
 
+@pytest.mark.case("C048")
 @pytest.mark.parametrize("index", sorted(NEEDED_INDEXES))
 def test_a_missing_index_is_named_and_the_start_refused(database_url: str, index: str) -> None:
     if index.endswith("_pkey") or index == "run_once":
@@ -49,6 +50,7 @@ def test_a_missing_index_is_named_and_the_start_refused(database_url: str, index
         migrate(database_url)
 
 
+@pytest.mark.case("C048")
 def test_an_invalid_index_counts_as_missing(database_url: str) -> None:
     _execute(
         database_url, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'soloist.run_exclusive'::regclass"

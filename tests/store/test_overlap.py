@@ -28,11 +28,24 @@ def test_a_tick_beside_an_active_run_is_skipped_and_says_beside_which(scene: Sce
     assert scene.known()["a"].watermark == at(2)
 
 
+@pytest.mark.case("C064")
 def test_ten_ticks_beside_a_hung_run_leave_ten_records(scene: Scene) -> None:
     scene.jobs(JOB)
     scene.running(scene.owner(), JOB)
     scene.claim(scene.owner("b"), scene.want(JOB, *(birth(n) for n in range(2, 12))))
     assert [row["skip_reason"] for row in scene.rows()[1:]] == ["overlap"] * 10
+
+
+@pytest.mark.case("C064")
+@pytest.mark.parametrize("status", [Status.RUNNING, Status.QUEUED])
+def test_ticks_of_one_claim_say_beside_which_of_them_they_were_skipped(scene: Scene, status: Status) -> None:
+    """A replica that comes late claims several at once: the first is in the way of the others."""
+    scene.jobs(JOB)
+    made = scene.claim(scene.owner(), scene.want(JOB, birth(1, status), *(birth(n, status) for n in range(2, 6)))).made
+    first, *others = sorted(made, key=lambda row: row.status is Status.SKIPPED)
+    assert (first.status, [row.status for row in others]) == (status, [Status.SKIPPED] * 4)
+    assert [row.blocked_by for row in others] == [first.id] * 4
+    assert [scene.row(row.id)["result"] for row in others] == [{"blocked_by": str(first.id)}] * 4
 
 
 def test_a_retry_that_waits_counts_as_active(scene: Scene) -> None:

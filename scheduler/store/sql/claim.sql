@@ -53,8 +53,12 @@ WITH clock AS MATERIALIZED (
            clock.now, due.trigger, due.if_blocked, CASE due.if_blocked WHEN 'skipped' THEN 'overlap' END, true,
            won.retries, won.after_crash, won.crash_limit, won.backoff, won.backoff_max,
            CASE due.if_blocked WHEN 'skipped' THEN clock.now END,
-           (SELECT jsonb_build_object('blocked_by', active.id) FROM soloist.run active
-            WHERE active.job = due.job AND active.exclusive AND active.status IN ('queued', 'running')),
+           -- by one that was there before, or by a tick of this very claim, which is not in the table yet
+           (SELECT jsonb_build_object('blocked_by', active.id) FROM (
+                SELECT old.id FROM soloist.run old
+                WHERE old.job = due.job AND old.exclusive AND old.status IN ('queued', 'running')
+                UNION ALL
+                SELECT ins.id FROM ins WHERE ins.job = due.job AND ins.status IN ('queued', 'running')) active LIMIT 1),
            won.spec_hash
     FROM due JOIN won ON won.id = due.job, clock
     WHERE due.scheduled_at <= clock.now AND due.status <> 'skipped' AND won.exclusive
