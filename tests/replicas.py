@@ -47,15 +47,15 @@ def once() -> dict[str, Any]:
 
 
 class Nursery:
-    """The process that forks replicas; one for a test session."""
+    """The process that forks replicas; one for a test session. `environment`: what it and they have besides."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: dict[str, str] | None = None) -> None:
         self._process = subprocess.Popen(
             [sys.executable, str(HERE / "replica_nursery.py")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=HERE.parent,
-            env={**os.environ, "PYTHONPATH": str(HERE.parent), "PYTHONWARNINGS": "default"},
+            env={**os.environ, "PYTHONPATH": str(HERE.parent), "PYTHONWARNINGS": "default"} | (environment or {}),
         )
         self._said = threading.Condition()
         self._pids: dict[str, int] = {}
@@ -154,6 +154,7 @@ class Fleet:
         self.replicas: list[Replica] = []
         self.effects = folder / "effects"
         self.gate = folder / "gate"
+        self.environment: dict[str, str] = {}  # of the replicas that start from now on
 
     def start(
         self,
@@ -178,7 +179,7 @@ class Fleet:
             "settings": {"replica": name, "lease": 2.0, "drain": 5.0, "seats": 8, **self.settings, **settings},
             "journal": str(journal),
             "stderr": str(stderr),
-            "environment": {MARK: str(self.folder)},
+            "environment": {MARK: str(self.folder), **self.environment},
         }
         made = Replica(self._nursery, name, self._nursery.fork(order), journal, stderr)
         self.replicas.append(made)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +28,25 @@ def append(ctx: RunContext, path: str) -> None:
     note(path, ctx.job, ctx.run_key, ctx.attempt, os.getpid())
 
 
-def hold(ctx: RunContext, path: str, gate: str, slow: list[int] | None = None) -> str:
-    """Begin, then work (a beat every 20 ms) until the gate stands open; only attempts of `slow` (None: all) wait."""
-    note(path, "begin", ctx.job, ctx.run_key, ctx.attempt, os.getpid())
-    pause = threading.Event()
-    while (slow is None or ctx.attempt in slow) and not Path(gate).exists():
-        note(path, "beat", ctx.job, ctx.run_key, ctx.attempt, os.getpid())
+def hold(ctx: RunContext, path: str, gate: str, slow: list[int] | None = None, seconds: float = 3600) -> str:
+    """Begin, then work (a beat every 20 ms) until the gate stands open or the time is over.
+
+    Only attempts of `slow` (None: all) work, the others end at once. Each line ends with the machine's CLOCK_BOOTTIME,
+    which all processes share: two bodies at once show in it.
+    """
+
+    def say(what: str) -> None:
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
+        note(path, what, ctx.job, ctx.run_key, ctx.attempt, os.getpid(), f"{now:.6f}")
+
+    say("begin")
+    pause, end = threading.Event(), time.monotonic() + seconds
+    while (slow is None or ctx.attempt in slow) and not Path(gate).exists() and time.monotonic() < end:
+        say("beat")
         if ctx.cancelled:
             return "told to stop"
         pause.wait(0.02)
-    note(path, "end", ctx.job, ctx.run_key, ctx.attempt, os.getpid())
+    say("end")
     return "done"
 
 
