@@ -3,23 +3,16 @@
 #   make run     three replicas on an embedded PostgreSQL (or on SOLOIST_DATABASE_URL); Ctrl-C stops them
 #   make test    what every change runs          make full   all of it, also what takes long
 #   make check   lint and test                   make lint   ruff, mypy, import-linter
-<<<<<<< ours
 #   make pooler  every test of a database once more through PgBouncer, then with two server connections only
 #   make chaos   ten minutes of faults over six replicas; SECONDS=60 and SEED=7 choose others
-=======
 #   make bench   each benchmark beside the floor, a short set; LONG=1: the figures of docs/performance.md, about an hour
->>>>>>> theirs
 #   make lock    choose the versions anew
 #   make clean   remove .venv and caches; .soloist, the data, stays
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-<<<<<<< ours
-.PHONY: run check test full chaos pooler pooler-transaction pooler-small lint lock clean
-=======
-.PHONY: run check test full lint bench lock clean
->>>>>>> theirs
+.PHONY: run check test full bench chaos pooler pooler-transaction pooler-small lint lock clean
 
 run: $(INSTALLED)
 	@exec $(BIN)/python -c "$$IN_FRONT" $(BIN)/soloist serve --replicas 3 --seed jobs.sample:seed

@@ -67,7 +67,7 @@ def test_a_replica_that_comes_before_its_database(nursery: Nursery, tmp_path: An
         ((applied,),) = fleet.sql("SELECT watermark FROM soloist.job")
         postgres.stop()
         early = fleet.start(_jobs(fleet, policy="all"))
-        eventually(lambda: early.said(), "it says that it waits")
+        eventually(early.said, "it says that it waits")
         threading.Event().wait(4.0)  # some tries: the length of its wait is what is tested
         assert early.exit_code is None, early.said()
         assert len(early.said().splitlines()) <= 3, early.said()

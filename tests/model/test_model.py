@@ -38,7 +38,7 @@ def found(search: Search, room: Path) -> str:
     for command in (["spin", "-a", *defines, MODEL.name], [*build, "-o", "pan", "pan.c"]):
         done = subprocess.run(command, cwd=room, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-    # where nothing more can happen, a process of the model's own judges: spin's view of a valid end is not asked for (-E)
+    # -E: where nothing more can happen, a process of the model's own judges, not spin's view of a valid end
     command = ["./pan", "-E", f"-m{DEEPEST}", *(["-l"] if live else [])]
     said = subprocess.run(command, cwd=room, capture_output=True, text=True, check=False, timeout=170).stdout
     assert "errors: " in said, said
