@@ -11,6 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from scheduler.cli.failures import say
+from scheduler.core.errors import DatabaseUnreachable
 
 if TYPE_CHECKING:
     from scheduler.config.settings import Settings
@@ -21,14 +22,19 @@ _ASKS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def run_fleet(settings: Settings, database_url: str, count: int) -> int:
     """Start `count` replicas and wait for all of them; returns the exit code: 0, or that of the first that had another.
 
-    A broken schema or an unreachable database is found here, once, not in each of them. Call it in the main thread:
+    A broken schema or a wrong address is found here, once, not in each of them; for a database that may still come each
+    waits by itself. Call it in the main thread:
     the kernel kills the replicas when the thread that started them ends. From the end of the last replica on this
     process takes no notice of signals: what is left to do (to stop an embedded server) must be done, and is soon.
     Raises SoloistError.
     """
     from scheduler.store.migrate import migrate
 
-    migrate(database_url)
+    try:
+        migrate(database_url)
+    except DatabaseUnreachable as error:
+        if not error.may_heal:
+            raise
     fleet = _Fleet()
     for number in _ASKS:
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it

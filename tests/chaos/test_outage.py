@@ -122,11 +122,26 @@ def test_a_signal_is_obeyed_while_the_database_is_away(own_fleet: Fleet, own_ser
     assert "Traceback" not in replica.said()
 
 
-def test_without_a_database_the_start_ends_with_one_sentence(nursery: Nursery, tmp_path: Path) -> None:
+def test_without_a_database_the_start_waits_and_says_so_once(nursery: Nursery, tmp_path: Path) -> None:
+    """Pods start before their PostgreSQL. What it waits for stands in one sentence, and a signal ends the wait."""
     fleet = Fleet(nursery, tmp_path, "postgresql://soloist:secret@127.0.0.1:1/none")
     replica = fleet.start(_jobs(fleet))
-    assert replica.ended(30) == 8
+    eventually(replica.said, "it says that it waits")
     assert "cannot reach PostgreSQL at soloist:***@127.0.0.1:1/none" in replica.said()
+    assert "SOLOIST_DATABASE_URL" in replica.said()
+    assert replica.exit_code is None
+    replica.signal(signal.SIGTERM)
+    assert replica.ended(30) == 0
+    assert len([line for line in replica.said().splitlines() if "127.0.0.1:1/none" in line]) == 1
     assert "secret" not in replica.said()
+    assert "Traceback" not in replica.said()
+    fleet.close()
+
+
+def test_what_waiting_does_not_heal_ends_the_start(nursery: Nursery, tmp_path: Path, database_url: str) -> None:
+    fleet = Fleet(nursery, tmp_path, database_url.replace("/t", "/no_such_", 1))
+    replica = fleet.start(_jobs(fleet))
+    assert replica.ended(30) == 8
+    assert "does not exist" in replica.said()
     assert "Traceback" not in replica.said()
     fleet.close()
