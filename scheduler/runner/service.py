@@ -214,6 +214,7 @@ class Service:
         self._end(("keeper", self._keeps))
         for kind in parts.kinds:
             kind.close()
+        parts.seats.wait_empty(PATIENCE)  # what became of the last bodies is counted before we leave
         with suppress(ContactLost, Refused):  # the exit code is for what ended the replica, not for this
             replicas.leave(parts.sessions["keeper"], room.owner.id, parts.charge.tally.counts())
         for session in parts.sessions.values():

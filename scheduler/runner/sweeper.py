@@ -157,12 +157,19 @@ class Sweeper:
     def _find_orphans(self) -> None:
         """Seat the runs that are ours though no seat knows them: their bodies have not begun. Or hand them back.
 
-        The seats are asked after the database: a claim of the ticker that commits in between is known to them.
+        The seats are asked after the database: a claim of the ticker that commits in between is known to them. And the
+        database once more after the seats: a run that ended in between, and left its seat, is not begun a second time.
         """
-        sent = self._clock.boottime()
         mine = claims.read_mine(self._session, self._owner)
         known = self._seats.known()
-        back = [one for one in mine if one.claim.id not in known and not self._adopt(one, sent)]
+        unknown = {(one.claim.id, one.claim.attempt) for one in mine if one.claim.id not in known}
+        if not unknown:
+            return
+        sent = self._clock.boottime()
+        orphans = [
+            one for one in claims.read_mine(self._session, self._owner) if (one.claim.id, one.claim.attempt) in unknown
+        ]
+        back = [one for one in orphans if not self._adopt(one, sent)]
         self._hand_back([(one.claim.id, one.claim.attempt) for one in back])
 
     def _adopt(self, orphan: Mine, sent: float) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from scheduler.core.errors import SchemaMismatch
-from scheduler.store.connect import connect_once
+from scheduler.store.connect import connect_once, unreachable
 from scheduler.store.rights import lacks_right, missing_grants
 
 if TYPE_CHECKING:
@@ -55,10 +55,12 @@ def migrate(database_url: str) -> tuple[str, ...]:
             _refuse_newer(before, known)
             applied = _upgrade(database_url, known) if before != known[-1] else ()
             verify(connection)
+            if missing_grants(connection):
+                raise lacks_right(connection)
         except psycopg.errors.InsufficientPrivilege as error:
             raise lacks_right(connection, error) from None
-        if missing_grants(connection):
-            raise lacks_right(connection)
+        except psycopg.OperationalError as error:  # the server went, or its administrator ended the session
+            raise unreachable(database_url, error) from None
     return applied
 
 

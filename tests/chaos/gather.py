@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from chaos.evidence import Attempt, Body, Count, Entry, History, Rules, Run
-from replicas import Fleet
+from replicas import Fleet, Replica
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ORPHANED = "the answer to the claim was lost"
@@ -79,10 +79,15 @@ def _journal(fleet: Fleet) -> list[Entry]:
 
 
 def _counts(fleet: Fleet) -> list[Count]:
-    """A replica that was silent for long may have been registered twice under its name: the last word counts."""
     rows = fleet.sql("SELECT name, fenced_writes, leases_lost, takeovers, stopped_at IS NOT NULL FROM soloist.replica")
-    stopped = {replica.name for replica in fleet.replicas if replica.events("ReplicaStopped")}
-    return [Count(*row[:4], final=row[4] and row[0] in stopped) for row in rows if row[0] != "planner"]
+    orderly = {replica.name for replica in fleet.replicas if _went_in_good_order(replica)}
+    return [Count(*row[:4], final=row[4] and row[0] in orderly) for row in rows if row[0] != "planner"]
+
+
+def _went_in_good_order(replica: Replica) -> bool:
+    """Whoever loses the database while it drains may still hear of a refusal after it has said its last word."""
+    said = [event["event"] for event in replica.events("ReplicaDraining", "DatabaseLost", "ReplicaStopped")]
+    return said[-2:] == ["ReplicaDraining", "ReplicaStopped"]
 
 
 def seen(fleet: Fleet) -> Counter[str]:

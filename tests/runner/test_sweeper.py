@@ -155,6 +155,38 @@ def test_a_claim_that_commits_while_orphans_are_looked_for_is_none(
     assert facts.row(seated[0])["attempt"] == 1
 
 
+def test_a_run_that_ends_while_orphans_are_looked_for_is_not_begun_again(
+    facts: Scene, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was running when the database was asked, and has left its seat when the seats are."""
+    gate, begun = threading.Event(), []
+    sweeper = build(2)
+    seats, owner = sweeper._seats, claims.Owner(sweeper._owner.id, "sweeps", 60.0)
+
+    def attend(held: Held) -> None:
+        begun.append(held.claim.attempt)
+        gate.wait(30)
+        facts.sql("UPDATE soloist.run SET status = 'succeeded', finished_at = now() WHERE id = %s", held.claim.id)
+
+    seats.attend = attend
+    run = facts.running(owner, JOB)
+    seats.reserve(1)
+    seats.begin(Held(Claim(run, "a", "k", at(1), 1, 0, 0, Trigger.SCHEDULE), JOB, facts.clock.boottime() + 60))
+    ask = seats.known
+
+    def late() -> set[uuid.UUID]:
+        gate.set()
+        assert seats.wait_empty(30)
+        return ask()
+
+    monkeypatch.setattr(seats, "known", late)
+    sweeper.answer_lost()
+    sweeper.step()
+    assert seats.wait_empty(30)
+    assert begun == [1]
+    assert facts.row(run)["status"] == "succeeded"
+
+
 def test_a_claim_whose_answer_was_lost_is_handed_back(facts: Scene, build: Build) -> None:
     sweeper = build(0)
     orphan = facts.running(sweeper._owner, JOB)

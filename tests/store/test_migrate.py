@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
+from proxy import Proxy
 
 from scheduler.core.errors import DatabaseUnreachable, SchemaMismatch
 from scheduler.store.migrate import NEEDED_INDEXES, migrate, revisions, script, verify
@@ -72,3 +73,14 @@ def test_a_role_without_rights_is_told_what_to_do(server: object, empty_database
     with pytest.raises(DatabaseUnreachable, match="lacks a right"):
         migrate(poor)
     _execute(empty_database_url, "DROP ROLE poor")
+
+
+def test_a_session_that_is_cut_anywhere_ends_with_one_sentence(database_url: str) -> None:
+    with Proxy(database_url) as proxy:
+        assert migrate(proxy.url) == ()
+        whole = proxy.to_client
+        for nbytes in range(0, whole, whole // 25):
+            cut = proxy.cut_after(nbytes, "client", matching=b"soloist migrate")
+            with pytest.raises(DatabaseUnreachable, match="cannot reach PostgreSQL"):
+                migrate(proxy.url)
+            assert cut.happened.wait(10)
