@@ -72,7 +72,7 @@ def heartbeat(
 
 def is_known(session: Session, me: UUID) -> bool:
     """Whether the database has this replica's row."""
-    return bool(session.execute("SELECT FROM soloist.replica WHERE id = %s", (me,)))
+    return bool(session.execute("SELECT 1 FROM soloist.replica WHERE id = %s", (me,)))
 
 
 def leave(session: Session, me: UUID, counts: Counts) -> None:

@@ -19,6 +19,8 @@ from replicas import HERE, Fleet, Nursery, eventually, jobs_file, once
 from sessions import holder, job_key, keeper_of, terminate
 from side_by_side import bodies, side_by_side
 
+pytestmark = pytest.mark.own_session
+
 KEY = job_key("work")
 BUSY = "skipped for now: another replica runs it"
 

@@ -16,6 +16,8 @@ from replicas import Fleet, eventually, jobs_file, once
 from sessions import NAMES, holder, keeper_of, presence_key, terminate, terminate_all
 from side_by_side import side_by_side
 
+pytestmark = pytest.mark.own_session
+
 
 def _jobs(fleet: Fleet, **fields: object) -> str:
     args = {"path": str(fleet.effects), "gate": str(fleet.gate), "slow": [1]}
