@@ -5,19 +5,22 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import threading
 from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
+from psycopg.abc import RV, PQGen
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.datetime import TimestamptzLoader
 
 from scheduler.core.errors import DatabaseUnreachable
-from scheduler.store.watchdog import Watchdog
+from scheduler.store.watchdog import Watchdog, shut
 
 CONNECT_DEADLINE = 5.0  # seconds for a new connection, and for what it begins with
 LOCK_WAIT = 0.2  # seconds: an application's open transaction must not hold up what shares a statement with its row
 STATEMENT_TIMEOUT = 10.0  # seconds, for the server; the watchdog has the last word
+PATIENCE = STATEMENT_TIMEOUT + 2.0  # seconds that a person's command waits for an answer: the server's word first
 _SETTINGS = {
     # psycopg's and SQLAlchemy's isolation switches do not pin it; the connection's options do
     "default_transaction_isolation": r"read\ committed",
@@ -79,15 +82,35 @@ class Line(psycopg.Connection[Any]):
 
     pooled = False
     direct = False
+    patience: float | None = None
+    """Seconds after which a call's socket is shut down; None: there is a watchdog for that, or it may take for ever."""
+
+    def wait(self, gen: PQGen[RV], *words: Any, **more: Any) -> RV:
+        """Here the driver waits for the server, in all of its calls."""
+        if self.patience is None:
+            return super().wait(gen, *words, **more)
+        alarm = threading.Timer(self.patience, shut, (self,))
+        alarm.daemon = True
+        alarm.start()
+        try:
+            return super().wait(gen, *words, **more)
+        finally:
+            alarm.cancel()
 
 
 def connect(
-    database_url: str, room: str, *, watchdog: Watchdog | None = None, writes: bool = False, options: str = OPTIONS
+    database_url: str,
+    room: str,
+    *,
+    watchdog: Watchdog | None = None,
+    patience: float | None = None,
+    writes: bool = False,
+    options: str = OPTIONS,
 ) -> Line:
     """A connection with the engine's session settings. `room`: what pg_stat_activity shows.
 
-    `writes`: of several hosts the one that takes writes. `options`: settings, where they are not the engine's. Raises
-    psycopg.Error; DatabaseUnreachable for no address at all.
+    `patience`: the connection's. `writes`: of several hosts the one that takes writes. `options`: settings, where they
+    are not the engine's. Raises psycopg.Error; DatabaseUnreachable for no address at all.
     """
     words = read_address(database_url)
     more: dict[str, Any] = {}
@@ -99,6 +122,7 @@ def connect(
         if _NO_OPTIONS not in str(error):
             raise
         line = _dial(database_url, room, **more)
+    line.patience = patience
     number = None if watchdog is None else watchdog.begin(line, CONNECT_DEADLINE)
     try:
         _learn(line)
@@ -167,7 +191,7 @@ def refuses_everyone(error: BaseException, *, direct: bool) -> bool:
 def connect_once(database_url: str, room: str) -> Line:
     """A connection for a command of a person. Raises DatabaseUnreachable that says what was tried."""
     try:
-        return connect(database_url, room)
+        return connect(database_url, room, patience=PATIENCE)
     except psycopg.Error as error:
         raise unreachable(database_url, error) from None
 

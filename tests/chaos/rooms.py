@@ -72,8 +72,8 @@ class Rooms:
         before = datetime.fromisoformat(TICK) - timedelta(seconds=1)
         births = decide_tick(job.spec, before, datetime.now(UTC))
         want = Want(job.id, job.spec, "another spec", before, tuple((uuid4(), birth) for birth in births))
-        assert not claims.claim(self.parts.sessions["ticker"], owner, [want]).made
-        assert not claims.dequeue(self.parts.sessions["sweeper"], owner, self.parts.plan.generation, 4)
+        assert not claims.claim(self.parts.sessions["worker"], owner, [want]).made
+        assert not claims.dequeue(self.parts.sessions["worker"], owner, self.parts.plan.generation, 4)
         done = Ending(Outcome.SUCCEEDED, result="done", cpu=0.1)
         runs.settle(self.parts.sessions["settler"], owner, [Settlement(uuid4(), 1, Decision(Status.SUCCEEDED), done)])
 
@@ -84,9 +84,14 @@ class Rooms:
 
     def move(self) -> None:
         """One step of the rooms that take work; a lost connection is no more than that."""
-        for step in (self.parts.ticker.tick, self.parts.sweeper.step):
+        for step in (self.parts.ticker.tick, self.look):
             with suppress(ContactLost):
                 step()
+
+    def look(self) -> None:
+        """A step of the sweeper that does look."""
+        self.parts.sweeper.look_soon()
+        self.parts.sweeper.step()
 
     def until(self, fact: Callable[[], Any], what: str) -> None:
         """Move until it is so."""
@@ -97,10 +102,9 @@ class Rooms:
         eventually(moved, what)
 
     def hang_up(self) -> None:
-        """No session that is to be cut has a connection: the next call makes one."""
-        for name, session in self.parts.sessions.items():
-            if name != "keeper":
-                session.close()
+        """No session that is to be cut has a connection: the next call makes one. The keeper's proves our presence."""
+        for room in ("worker", "settler"):
+            self.parts.sessions[room].close()
 
     def passed(self, towards: str) -> int:
         """Bytes so far in this direction."""
@@ -111,5 +115,5 @@ class Rooms:
         text = self.effects.read_text() if self.effects.exists() else ""
         return sum(line.startswith("begin") for line in text.splitlines())
 
-    def said(self, kind: str) -> list[Any]:
-        return [event for event in list(self.events) if type(event).__name__ == kind]
+    def said(self, kind: type[Event]) -> list[Event]:
+        return [event for event in list(self.events) if isinstance(event, kind)]

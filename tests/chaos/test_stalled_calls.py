@@ -18,7 +18,7 @@ from scheduler.core.model import Ending, Outcome, Status, Trigger
 from scheduler.core.policy import Decision
 from scheduler.runner.clock import SystemClock
 from scheduler.store import apply as store_apply
-from scheduler.store import claims, jobs, replicas, runs
+from scheduler.store import claims, connect, jobs, replicas, runs
 from scheduler.store import migrate as store_migrate
 from scheduler.store.apply import Applier, PlanFile
 from scheduler.store.claims import Owner, Request
@@ -65,7 +65,7 @@ def _calls(stage: Scene, owner: Owner) -> dict[str, Callable[[Session], Any]]:
         "take over": lambda s: runs.take_over(s, [(run, at(1))]),
         "promote": lambda s: runs.promote(s, None),
         "end stale": runs.end_stale,
-        "read mine": lambda s: runs.read_mine(s, owner),
+        "read mine": lambda s: claims.read_mine(s, owner),
         "heartbeat": lambda s: replicas.heartbeat(s, owner.id, 0.0, Counts()),
         "leave": lambda s: replicas.leave(s, owner.id, Counts()),
         "read jobs": jobs.read_jobs,
@@ -143,11 +143,14 @@ def test_putting_the_plan_in_force_ends(stage: Scene, proxy: Proxy, monkeypatch:
 def test_a_start_that_looks_at_the_schema_ends(
     stage: Scene, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
+    monkeypatch.setattr(connect, "PATIENCE", 1.0)
     _stalled_after(proxy, monkeypatch, store_migrate, step)
     assert isinstance(_ends(lambda: store_migrate.migrate(proxy.url)), DatabaseUnreachable)
 
 
-def test_a_commands_reads_end(stage: Scene, proxy: Proxy) -> None:
+def test_a_commands_reads_end(stage: Scene, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect, "PATIENCE", 1.0)
+
     def read() -> None:
         with visit(proxy.url, "runs") as connection:
             proxy.stall()
