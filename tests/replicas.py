@@ -57,6 +57,7 @@ class Nursery:
             cwd=HERE.parent,
             env={**os.environ, "PYTHONPATH": str(HERE.parent), "PYTHONWARNINGS": "default"} | (environment or {}),
         )
+        self.pid = self._process.pid
         self._said = threading.Condition()
         self._pids: dict[str, int] = {}
         self._exits: dict[int, int] = {}

@@ -6,10 +6,12 @@ that a clock may also be set while its replica runs. CLOCK_MONOTONIC and CLOCK_B
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from replicas import Fleet, Nursery, Replica
 
@@ -30,6 +32,11 @@ class ClockedFleet(Fleet):
         self.set_clock(name, clock)
         self.environment[CLOCK] = str(self._file(name))
         return self.start(jobs, name, **settings)
+
+    def drifting(self, rate: float) -> str:
+        """The clock that is right now and runs so fast: libfaketime counts from the start of its first process."""
+        gone = time.time() - psutil.Process(self._nursery.pid).create_time()
+        return f"{gone * (1 - rate):+.3f}s x{rate}"
 
     def set_clock(self, name: str, clock: str) -> None:
         """Set the clock of this replica and its children. By rename: it is read at any time."""

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,8 +114,10 @@ class Postgres:
         return pid if psutil.pid_exists(pid) else None
 
     def close(self) -> None:
-        if self.pid() is not None:
-            self.control("-m", "immediate", "stop")
+        with suppress(AssertionError):  # it may be stopping just now, by itself
+            if self.pid() is not None:
+                self.control("-m", "immediate", "stop")
+        assert self.pid() is None, self.log.read_text(errors="replace")[-2000:]
 
 
 @pytest.fixture(scope="session")
