@@ -7,22 +7,26 @@
  * graph has no cycles of its own: a search that finds one (mode `live`) has found something that may go on for ever.
  *
  * Which step stands for what:
- *   Ticker    claim         scheduler/store/sql/claim.sql        scheduler/runner/ticker.py
- *   Sweeper   dequeue       scheduler/store/sql/dequeue.sql      scheduler/runner/sweeper.py
- *   Sweeper   look          scheduler/store/sql/look.sql         scheduler/runner/sweeper.py
- *   Sweeper   take_over     scheduler/store/sql/take_over.sql    scheduler/runner/sweeper.py
- *   Sweeper   promote       scheduler/store/sql/promote.sql      scheduler/runner/sweeper.py
- *   Sweeper   end_stale     scheduler/store/sql/end_stale.sql    scheduler/runner/sweeper.py
- *   Orphans   read_mine     scheduler/store/sql/read_mine.sql    scheduler/runner/sweeper.py
- *   Attempt   settle        scheduler/store/sql/settle.sql       scheduler/runner/settler.py
- *   Attempt   start         -                                    scheduler/runner/attempt.py
- *   Keeper    renew         scheduler/store/sql/renew.sql        scheduler/runner/keeper.py
- *   Keeper    read_held     scheduler/store/sql/read_held.sql    scheduler/runner/keeper.py
- *   Body      transaction   scheduler/store/sql/succeed_in_transaction.sql   scheduler/store/transaction.py
- *   Body      checkpoint    scheduler/store/sql/save_checkpoint.sql          scheduler/store/transaction.py
- *   Zygote    kill          -                                    scheduler/pool/zygote.py
- *   Person    create_run    scheduler/store/sql/create_run.sql   scheduler/cli/trigger.py
- *   Plan      apply         scheduler/store/sql/remove_jobs.sql  scheduler/store/apply.py
+ *   Ticker    claim         scheduler/store/sql/claim.sql          scheduler/runner/ticker.py
+ *   Sweeper   dequeue       scheduler/store/sql/dequeue.sql        scheduler/runner/sweeper.py
+ *   Sweeper   look          scheduler/store/sql/look.sql           scheduler/runner/reaper.py
+ *   Sweeper   presence      scheduler/store/sql/watch_owners.sql   scheduler/runner/reaper.py
+ *   Sweeper   take over     scheduler/store/sql/take_over.sql      scheduler/runner/reaper.py
+ *   Sweeper   promote       scheduler/store/sql/promote.sql        scheduler/runner/sweeper.py
+ *   Sweeper   end stale     scheduler/store/sql/end_stale.sql      scheduler/runner/sweeper.py
+ *   Sweeper   end session   scheduler/store/sql/end_guards.sql     scheduler/runner/reaper.py
+ *   Sweeper   end session   scheduler/store/sql/end_idle_guard.sql scheduler/runner/job_locks.py
+ *   Orphans   read, adopt   scheduler/store/sql/read_mine.sql      scheduler/runner/sweeper.py
+ *   Attempt   start         -                                      scheduler/runner/attempt.py
+ *   Attempt   settle        scheduler/store/sql/settle.sql         scheduler/runner/settler.py
+ *   Keeper    renew         scheduler/store/sql/renew.sql          scheduler/runner/keeper.py
+ *   Keeper    read held     scheduler/store/sql/read_held.sql      scheduler/runner/keeper.py
+ *   Keeper    stand         scheduler/store/sql/take_presence.sql  scheduler/runner/presence.py
+ *   Zygote    kill          -                                      scheduler/pool/zygote.py
+ *   Body      transaction   scheduler/store/sql/succeed_in_transaction.sql  scheduler/store/transaction.py
+ *   Body      checkpoint    scheduler/store/sql/save_checkpoint.sql         scheduler/store/transaction.py
+ *   Person    create run    scheduler/store/sql/create_run.sql     scheduler/cli/trigger.py
+ *   Plan      apply         scheduler/store/sql/remove_jobs.sql    scheduler/store/apply.py
  *
  * -D flags. Size: REPLICAS TICKS MANUALS FAULTS FAILURES (bodies that raise). The scene: POOLED (no presence) LOCK (guard:
  * advisory_lock) AT_MOST_ONCE (after_crash: fail) CONTINUE (lost_contact) CHECKPOINT PLAIN_FENCE NEWER_FILE JOB_REMOVED EXEC_POD
@@ -155,7 +159,7 @@ inline stamp(r) {
 #ifdef BREAK_TAKE_OVER_UNREPEATED
   skip
 #else
-  d_step { k = 0; do :: k < REPLICAS -> decided[k * RUNS + r] = 0; k++ :: else -> break od }
+  k = 0; do :: k < REPLICAS -> decided[k * RUNS + r] = 0; k++ :: else -> break od; k = 0
 #endif
 }
 
@@ -174,41 +178,28 @@ inline insert(r, s) {
 
 inline own(i, r) { owner[r] = i; attempt[r]++ }
 
-inline promote() {
-  if
-  :: !blocked && sum(is_waiting) > 0 ->
-     w = 0; do :: state[w] != waiting -> w++ :: else -> break od;
-     become(w, queued)
-  :: else
-  fi
-}
-
 inline unlock(i) {
-  d_step { if :: lock == i -> lock = NOBODY; k = 0; do :: k < RUNS -> busy[k] = 0; k++ :: else -> break od :: else fi }
+  if :: lock == i -> lock = NOBODY; k = 0; do :: k < RUNS -> busy[k] = 0; k++ :: else -> break od; k = 0 :: else fi
 }
 
 inline session_ends(i) {
-  d_step {
-    session[i] = 0;
+  session[i] = 0;
 #ifndef POOLED
-    standing[i] = grace;
+  standing[i] = grace;
 #endif
-    k = 0; do :: k < REPLICAS -> saw[i * REPLICAS + k] = 0; k++ :: else -> break od
-  }
+  k = 0; do :: k < REPLICAS -> saw[i * REPLICAS + k] = 0; k++ :: else -> break od;
   unlock(i)
 }
 
 /* Observers are taken to have seen at once what there is to see: that is the most that they may do. */
 inline session_begins(i) {
-  d_step {
-    session[i] = 1;
-    k = 0;
-    do
-    :: k < REPLICAS ->
-       if :: session[k] -> saw[i * REPLICAS + k] = 1; saw[k * REPLICAS + i] = 1 :: else fi; k++
-    :: else -> break
-    od
-  }
+  session[i] = 1;
+  k = 0;
+  do
+  :: k < REPLICAS -> if :: session[k] -> saw[i * REPLICAS + k] = 1; saw[k * REPLICAS + i] = 1 :: else fi; k++
+  :: else -> break
+  od;
+  k = 0
 }
 
 inline leave_seat(i) {
@@ -220,9 +211,9 @@ inline kill(i) { body[i] = none; body_stopped[i] = 0 }
 /* settle.sql: fenced by (id, attempt, owner). Zero rows: it is told apart from one's own earlier commit; nothing is written. */
 inline settle(i, r, s) {
 #ifdef BREAK_UNFENCED_SETTLE
-  become(r, s); promote()
+  become(r, s)
 #else
-  if :: fenced(i, r, seat_attempt[i]) -> become(r, s); promote() :: else fi
+  if :: fenced(i, r, seat_attempt[i]) -> become(r, s) :: else fi
 #endif
 }
 
@@ -250,14 +241,14 @@ proctype Ticker(byte me) {
 #endif
              :: else ->
                 if
-                :: t < upto - 1 -> insert(t, skipped)
+                :: t < upto - 1 -> d_step { insert(t, skipped) }
                 :: else ->
                    if
-                   :: !blocked -> insert(t, wanted); if :: wanted == running -> own(me, t); won = 1 :: else fi
+                   :: !blocked -> d_step { insert(t, wanted); if :: wanted == running -> own(me, t); won = 1 :: else fi }
 #ifdef BREAK_WATERMARK_ALONE
                    :: blocked                           /* the row that the index refused is not recorded */
 #else
-                   :: blocked -> insert(t, refused)
+                   :: blocked -> d_step { insert(t, refused) }
 #endif
                    fi
                 fi
@@ -302,12 +293,20 @@ proctype Ticker(byte me) {
 #define presence_gone(i, o) (!session[o] && session[i] && saw[i * REPLICAS + o])
 #endif
 
+#if TICKS + MANUALS == 1
+#define none_older(r)   1
+#elif TICKS + MANUALS == 2
+#define none_older(r)   (r == 0 || state[0] != waiting)
+#else
+#define none_older(r)   (r == 0 || (state[0] != waiting && (r == 1 || state[1] != waiting)))
+#endif
+
 proctype Sweeper(byte me; byte r) {
   do
   /* dequeue. Handed back because of a lock, it is tried each second: while the lock is held that changes nothing */
   :: atomic { works(me) && seat[me] == free && body[me] == none && state[r] == queued && !busy[r] &&
               spec_in_force(me) ->
-       become(r, running); own(me, r);
+       d_step { become(r, running); own(me, r) };
        if
        :: seat[me] = claimed; seat_run[me] = r; seat_attempt[me] = attempt[r]
        :: fault(me) -> faults--; seat[me] = unclear
@@ -315,43 +314,44 @@ proctype Sweeper(byte me; byte r) {
 
   /* look: the lease was seen to be over, and again three renewals later: a living owner has renewed in between */
 #ifdef BREAK_ONE_LOOK
-  :: atomic { reaches(me) && lease[r] == over && (others(me, r) || orphaned(me, r)) && !decided[me * RUNS + r] ->
+  :: d_step { reaches(me) && lease[r] == over && (others(me, r) || orphaned(me, r)) && !decided[me * RUNS + r] ->
        decided[me * RUNS + r] = 1 }
 #elif defined(BREAK_TAKERS_CLOCK)
-  :: atomic { reaches(me) && others(me, r) && !renews(r) && !decided[me * RUNS + r] ->
+  :: d_step { reaches(me) && others(me, r) && !renews(r) && !decided[me * RUNS + r] ->
        decided[me * RUNS + r] = 1 }
 #elif defined(BREAK_RESCUE_BY_AGE)
-  :: atomic { reaches(me) && others(me, r) && !decided[me * RUNS + r] -> decided[me * RUNS + r] = 1 }
+  :: d_step { reaches(me) && others(me, r) && !decided[me * RUNS + r] -> decided[me * RUNS + r] = 1 }
 #else
-  :: atomic { reaches(me) && lease[r] == over && (others(me, r) || orphaned(me, r)) && !renews(r) &&
+  :: d_step { reaches(me) && lease[r] == over && (others(me, r) || orphaned(me, r)) && !renews(r) &&
               !decided[me * RUNS + r] -> decided[me * RUNS + r] = 1 }
 #endif
 #ifndef POOLED
   /* presence: the lock that this session saw is gone, and claimed_until stays the same for two of the owner's renewal
    * intervals; by then the owner's one interval is over */
-  :: atomic { reaches(me) && others(me, r) && presence_gone(me, owner[r]) && !decided[me * RUNS + r] &&
+  :: d_step { reaches(me) && others(me, r) && presence_gone(me, owner[r]) && !decided[me * RUNS + r] &&
               (!alive[owner[r]] || standing[owner[r]] != grace) -> decided[me * RUNS + r] = 1 }
 #endif
-  :: atomic { reaches(me) && decided[me * RUNS + r] && state[r] == running && !passed_over(r) ->
+  :: d_step { reaches(me) && decided[me * RUNS + r] && state[r] == running && !passed_over(r) ->
        decided[me * RUNS + r] = 0;
 #ifdef AT_MOST_ONCE
-       become(r, lost); promote()
+       become(r, lost)
 #else
        become(r, queued)
 #endif
      }
 
 #ifndef BREAK_NO_SWEEPER
-  :: atomic { reaches(me) && state[r] == waiting && !blocked -> promote() }
+  /* the settler sends the same statement at once; it may die before */
+  :: d_step { reaches(me) && state[r] == waiting && !blocked && none_older(r) -> become(r, queued) }
 #endif
 #ifndef BREAK_NO_END_STALE
-  :: atomic { reaches(me) && removed && (state[r] == queued || state[r] == waiting) -> become(r, skipped); promote() }
+  :: d_step { reaches(me) && removed && (state[r] == queued || state[r] == waiting) -> become(r, skipped) }
 #endif
 #if defined(LOCK) && !defined(BREAK_FROZEN_KEEPS_LOCK)
   /* the lease is over, or the holder owns no running row: pg_terminate_backend(the holder's session) */
-  :: atomic { reaches(me) && lock != NOBODY && lock != me && state[r] == running && owner[r] == lock && decided[me * RUNS + r] ->
+  :: d_step { reaches(me) && lock != NOBODY && lock != me && state[r] == running && owner[r] == lock && decided[me * RUNS + r] ->
        w = lock; session_ends(w) }
-  :: atomic { reaches(me) && lock != NOBODY && lock != me && busy[r] && owns_none(lock) -> w = lock; session_ends(w) }
+  :: d_step { reaches(me) && lock != NOBODY && lock != me && busy[r] && owns_none(lock) -> w = lock; session_ends(w) }
 #endif
   od
 }
@@ -360,7 +360,7 @@ proctype Sweeper(byte me; byte r) {
 proctype Orphans(byte me) {
   byte r;
   do
-  :: atomic { reaches(me) && seat[me] == unclear ->     /* read_mine.sql */
+  :: d_step { reaches(me) && seat[me] == unclear ->     /* read_mine.sql */
 #ifdef BREAK_RENEW_BY_OWNER
        leave_seat(me)
 #else
@@ -373,7 +373,7 @@ proctype Orphans(byte me) {
 #endif
      }
   /* adopted while its lease is trusted, and only when the fence says that it is still ours: a renewal by (id, attempt) */
-  :: atomic { reaches(me) && seat[me] == found && session[me] && standing[me] == stands && !distrust[me] && !draining[me] ->
+  :: d_step { reaches(me) && seat[me] == found && session[me] && standing[me] == stands && !distrust[me] && !draining[me] ->
        r = seat_run[me];
        if
 #ifdef BREAK_ADOPT_UNASKED
@@ -384,7 +384,7 @@ proctype Orphans(byte me) {
 #endif
        fi;
        r = 0 }
-  :: atomic { reaches(me) && seat[me] == found && (distrust[me] || draining[me]) ->     /* else handed back, at no cost */
+  :: d_step { reaches(me) && seat[me] == found && (distrust[me] || draining[me]) ->     /* else handed back, at no cost */
        settle(me, seat_run[me], queued); leave_seat(me) }
   od
 }
@@ -410,15 +410,16 @@ proctype Attempt(byte me) {
 #ifdef LOCK
        if
 #ifdef BREAK_LOCK_IGNORED
-       :: true -> lock = me
+       :: lock == NOBODY -> lock = me
+       :: lock != NOBODY                    /* held or not */
 #else
        :: session[me] && (lock == NOBODY || lock == me) -> lock = me
        :: session[me] && lock != NOBODY && lock != me && reaches(me) ->     /* skipped for now: another replica runs it */
-          r = seat_run[me]; settle(me, r, queued);
-          if :: state[r] == queued -> busy[r] = 1 :: else fi;
-          leave_seat(me); r = 0; goto next
+          d_step { r = seat_run[me]; settle(me, r, queued); if :: state[r] == queued -> busy[r] = 1 :: else fi; leave_seat(me); r = 0 };
+          goto next
 #endif
        fi;
+       assert(lock == me);                  /* who is frozen after its run has ended still holds it */
 #endif
        seat[me] = begun; body[me] = working; check_bodies;
 #ifdef AT_MOST_ONCE
@@ -426,25 +427,23 @@ proctype Attempt(byte me) {
 #endif
 next:  skip }
   :: atomic { reaches(me) && seat[me] == begun && body[me] == returned ->
-       unlock(me); settle(me, seat_run[me], succeeded);
+       d_step { unlock(me); settle(me, seat_run[me], succeeded) };
        if
-       :: true -> kill(me); leave_seat(me)
+       :: d_step { true -> kill(me); leave_seat(me) }
        :: fault(me) -> faults--             /* the answer is lost: sent again */
        fi }
   :: atomic { reaches(me) && seat[me] == begun && body[me] == raised ->
-       unlock(me);
        if
-       :: true -> settle(me, seat_run[me], failed)
+       :: d_step { true -> unlock(me); settle(me, seat_run[me], failed); kill(me); leave_seat(me) }
 #if !defined(AT_MOST_ONCE) || defined(BREAK_RETRY_BEGUN)
-       :: true -> settle(me, seat_run[me], queued)  /* tries are left */
+       :: d_step { true -> unlock(me); settle(me, seat_run[me], queued); kill(me); leave_seat(me) }   /* tries are left */
 #endif
-       fi;
-       kill(me); leave_seat(me) }
+       fi }
   /* its body was killed, or died */
-  :: atomic { reaches(me) && seat[me] == begun && body[me] == none -> unlock(me); settle(me, seat_run[me], handed_back); leave_seat(me) }
-  :: atomic { reaches(me) && seat[me] == claimed && distrust[me] -> settle(me, seat_run[me], queued); leave_seat(me) }
+  :: d_step { reaches(me) && seat[me] == begun && body[me] == none -> unlock(me); settle(me, seat_run[me], handed_back); leave_seat(me) }
+  :: d_step { reaches(me) && seat[me] == claimed && distrust[me] -> settle(me, seat_run[me], queued); leave_seat(me) }
   /* SIGTERM: what does not end within the drain is handed back */
-  :: atomic { reaches(me) && draining[me] && (seat[me] == free || seated(me)) ->
+  :: d_step { reaches(me) && draining[me] && (seat[me] == free || seated(me)) ->
        if
        :: seat[me] == begun -> kill(me); settle(me, seat_run[me], handed_back)
        :: seat[me] == claimed -> settle(me, seat_run[me], queued)
@@ -482,10 +481,10 @@ next:  skip }
 proctype Keeper(byte me) {
   do
   /* read_held.sql: a renewal that named the run came back without it */
-  :: atomic { up(me) && session[me] && seated(me) && !holds(me, seat_run[me]) && !ended_it(me, seat_run[me]) ->
+  :: d_step { up(me) && session[me] && seated(me) && !holds(me, seat_run[me]) && !ended_it(me, seat_run[me]) ->
        kill(me); unlock(me); leave_seat(me) }
   /* a new session trusts nothing before a fenced renewal was acknowledged on it */
-  :: atomic { reaches(me) && !session[me] && gone_noticed(me) && !draining[me] ->
+  :: d_step { reaches(me) && !session[me] && gone_noticed(me) && !draining[me] ->
        session_begins(me); standing[me] = stands;
        if
 #ifndef BREAK_STAND_UNRENEWED
@@ -504,19 +503,19 @@ proctype Keeper(byte me) {
 proctype Zygote(byte me) {
   do
 #ifndef BREAK_NO_DEADLINE
-  :: atomic { executing(me) && distrust[me] && frozen[me] != suspended -> kill(me) }
+  :: d_step { executing(me) && distrust[me] && frozen[me] != suspended -> kill(me) }
 #endif
   /* nobody renews a run that is another's by now: its trust window ends without a word */
-  :: atomic { alive[me] && seated(me) && !distrust[me] && !holds(me, seat_run[me]) && !ended_it(me, seat_run[me]) &&
+  :: d_step { alive[me] && seated(me) && !distrust[me] && !holds(me, seat_run[me]) && !ended_it(me, seat_run[me]) &&
               !(up(me) && session[me]) && !may_outlive -> distrust[me] = 1 }
 #ifdef HALF_OPEN
-  :: atomic { alive[me] && !session[me] && standing[me] == stands -> standing[me] = grace }
+  :: d_step { alive[me] && !session[me] && standing[me] == stands -> standing[me] = grace }
 #endif
 #ifndef POOLED
-  :: atomic { alive[me] && standing[me] == grace && refused(me) -> standing[me] = excused }
-  :: atomic { alive[me] && standing[me] == excused && up(me) && !link[me] -> standing[me] = grace }
+  :: d_step { alive[me] && standing[me] == grace && refused(me) -> standing[me] = excused }
+  :: d_step { alive[me] && standing[me] == excused && up(me) && !link[me] -> standing[me] = grace }
   /* one renewal interval has passed since the session's end */
-  :: atomic { alive[me] && standing[me] == grace && !refused(me) ->
+  :: d_step { alive[me] && standing[me] == grace && !refused(me) ->
        standing[me] = fallen;
        if :: executing(me) && kept(me) && !may_outlive -> kill(me) :: else fi }
 #endif
@@ -526,7 +525,7 @@ proctype Zygote(byte me) {
 /* The lease of one run grows older only while nobody renews it. */
 proctype Lease(byte r) {
   do
-  :: atomic { state[r] == running && lease[r] == fresh && !renews(r) ->
+  :: d_step { state[r] == running && lease[r] == fresh && !renews(r) ->
        lease[r] = untrusted;
        if
        :: seat[owner[r]] != reserved && (seat[owner[r]] != free || body[owner[r]] != none) &&
@@ -534,8 +533,8 @@ proctype Lease(byte r) {
        :: else
        fi }
   /* the margin of the trust window: by now the zygote, unless it is suspended with its child, has killed */
-  :: atomic { state[r] == running && lease[r] == untrusted && !renews(r) && (may_outlive || obeyed(r)) -> lease[r] = over }
-  :: atomic { state[r] == running && lease[r] != fresh && renews(r) -> lease[r] = fresh; stamp(r) }
+  :: d_step { state[r] == running && lease[r] == untrusted && !renews(r) && (may_outlive || obeyed(r)) -> lease[r] = over }
+  :: d_step { state[r] == running && lease[r] != fresh && renews(r) -> lease[r] = fresh; stamp(r) }
   od
 }
 
@@ -559,7 +558,7 @@ proctype Body(byte me) {
 #elif defined(PLAIN_FENCE)
           effects[r]++;
 #else
-          effects[r]++; become(r, succeeded); promote();
+          d_step { effects[r]++; assert(effects[r] <= 1); become(r, succeeded) };
 #endif
           assert(effects[r] <= 1);
           if :: body[me] = returned :: failures > 0 -> failures--; body[me] = raised fi     /* the answer to COMMIT may be lost */
@@ -568,8 +567,8 @@ proctype Body(byte me) {
 #endif
        fi;
        r = 0 }
-  :: atomic { body_acts(me) -> body[me] = returned }    /* one without a transaction */
-  :: atomic { body_runs(me) && failures > 0 -> failures--; body[me] = raised }
+  :: d_step { body_acts(me) -> body[me] = returned }    /* one without a transaction */
+  :: d_step { body_runs(me) && failures > 0 -> failures--; body[me] = raised }
   od
 }
 
@@ -580,13 +579,19 @@ proctype Body(byte me) {
 #define over_for(i)     ((distrust[i] || standing[i] == fallen) && !may_outlive)
 #endif
 
-/* A machine that wakes up: its zygote acts before its child does; the session's end counts from when the session last answered. */
+/* What wakes up: the zygote acts before the child does, or so we assume where one body is asked for. The fence holds without that.
+ * The session's end counts from when the session last answered, not from when it is noticed. */
+#ifdef ONE_BODY
+#define zygote_first    1
+#else
+#define zygote_first    0
+#endif
 inline thaw(i) {
   if
 #ifdef BREAK_COUNTS_FROM_NOTICE
   :: frozen[i] == suspended && standing[i] == fallen && !distrust[i] -> standing[i] = grace
 #endif
-  :: frozen[i] == suspended && over_for(i) && executing(i) -> kill(i)
+  :: frozen[i] == suspended && over_for(i) && executing(i) && zygote_first -> kill(i)
   :: else
   fi
 }
@@ -594,44 +599,44 @@ inline thaw(i) {
 proctype Faults(byte me) {
   do
   /* kill -9: its session and its child end with it */
-  :: atomic { fault(me) && alive[me] ->
+  :: d_step { fault(me) && alive[me] ->
        faults--; session_ends(me); alive[me] = 0; link[me] = 0; frozen[me] = awake; draining[me] = 0;
 #ifndef BREAK_ORPHANED_CHILD
        kill(me);
 #endif
        leave_seat(me) }
-  :: atomic { fault(me) && up(me) -> faults--; frozen[me] = stopped }
-  :: atomic { fault(me) && up(me) && body_runs(me) -> faults--; frozen[me] = suspended }
-  :: atomic { fault(me) && body_runs(me) -> faults--; body_stopped[me] = 1 }
+  :: d_step { fault(me) && up(me) -> faults--; frozen[me] = stopped }
+  :: d_step { fault(me) && up(me) && body_runs(me) -> faults--; frozen[me] = suspended }
+  :: d_step { fault(me) && body_runs(me) -> faults--; body_stopped[me] = 1 }
   /* contact lost; where it is back at once, a session reset by a proxy or by pg_terminate_backend */
   :: atomic { fault(me) && alive[me] && link[me] && session[me] ->
-       faults--; link[me] = 0; session_ends(me);
+       d_step { faults--; link[me] = 0; session_ends(me) };
 #ifdef HALF_OPEN
        if :: standing[me] = stands :: true fi           /* and the owner's side hangs: it has noticed nothing */
 #endif
      }
-  :: atomic { fault(me) && up(me) && !draining[me] -> faults--; draining[me] = 1 }          /* SIGTERM */
+  :: d_step { fault(me) && up(me) && !draining[me] -> faults--; draining[me] = 1 }          /* SIGTERM */
   /* and they pass */
-  :: atomic { alive[me] && !link[me] -> link[me] = 1 }
+  :: d_step { alive[me] && !link[me] -> link[me] = 1 }
 #ifndef FOR_EVER
-  :: atomic { alive[me] && frozen[me] != awake -> thaw(me); frozen[me] = awake; check_bodies }
+  :: d_step { alive[me] && frozen[me] != awake -> thaw(me); frozen[me] = awake; check_bodies }
 #endif
-  :: atomic { body_stopped[me] -> if :: over_for(me) -> kill(me) :: else fi; body_stopped[me] = 0; check_bodies }
+  :: d_step { body_stopped[me] -> if :: over_for(me) && zygote_first -> kill(me) :: else fi; body_stopped[me] = 0; check_bodies }
   od
 }
 
 proctype Server() {
   do
 #ifdef RESTART
-  :: atomic { faults > 0 && server ->
+  :: d_step { faults > 0 && server ->
        faults--; server = 0;
        session_ends(0); session_ends(1) }
-  :: atomic { !server -> server = 1 }
+  :: d_step { !server -> server = 1 }
 #endif
 #ifdef JUMP
-  :: atomic { faults > 0 && state[0] == running && lease[0] != over -> faults--; lease[0] = over }  /* a failover's clock is ahead */
+  :: d_step { faults > 0 && state[0] == running && lease[0] != over -> faults--; lease[0] = over }  /* a failover's clock is ahead */
 #endif
-  :: atomic { now < TICKS -> now++ }
+  :: d_step { now < TICKS -> now++ }
   od
 }
 
@@ -640,11 +645,11 @@ proctype Server() {
 proctype Person() {
   do
 #if MANUALS > 0
-  :: atomic { server && asked < MANUALS && !removed ->
+  :: d_step { server && asked < MANUALS && !removed ->
        if :: !blocked -> insert(TICKS + asked, queued) :: else -> insert(TICKS + asked, waiting) fi; asked++ }
 #endif
 #ifdef EXEC_POD
-  :: atomic { server && now > 0 && state[0] == absent && !blocked -> insert(0, queued) }    /* the same tick by another road */
+  :: d_step { server && now > 0 && state[0] == absent && !blocked -> insert(0, queued) }    /* the same tick by another road */
 #endif
   od
 }
@@ -655,7 +660,7 @@ proctype Person() {
 /* Replica 1 brings a newer file. What the old one still owed gets its rows in the same transaction. */
 proctype Plan() {
   do
-  :: atomic { !planned && reaches(1) ->
+  :: d_step { !planned && reaches(1) ->
        planned = 1;
        do
        :: watermark < now -> if :: state[watermark] == absent -> insert(watermark, skipped) :: else fi; watermark++
@@ -666,7 +671,7 @@ proctype Plan() {
 #endif
        generation = 2; spec[1] = 2 }
 #ifndef JOB_REMOVED
-  :: atomic { generation == 2 && !alive[1] -> generation = 1 }  /* the last newer replica is gone: the older file is in force again */
+  :: d_step { generation == 2 && !alive[1] -> generation = 1 }  /* the last newer replica is gone: the older file is in force again */
 #endif
   od
 }
