@@ -26,7 +26,7 @@ SHORT = {
 }
 LONG = {
     "fan_in": ["--jobs 1000 10000 --replicas 3 8", "--jobs 1000 --logs"],
-    "idle": [""],
+    "idle": ["", "--warm"],
     "latency": [""],
     "backlog": ["", "--isolation process --seats 64"],
     "failover": [""],

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from benchmarks.effects import judge
+from benchmarks.enqueue import enqueue
 from benchmarks.floor import ADD, DDL
 from benchmarks.ground import Figures, Ground, Replica, Work, ground, medians, per_run, percentile, report
 
@@ -67,18 +68,7 @@ class Queue:
                 self._place.connection.execute(statement, ([f"p{i}"],), prepare=True)
                 time.sleep(gap)
             return sent
-        from scheduler.core.model import Trigger
-        from scheduler.runner.clock import SystemClock, new_id
-        from scheduler.store.claims import Request, create_run
-        from scheduler.store.visit import visit_session
-
-        with visit_session(self._place.url, "bench", SystemClock()) as session:
-            for i in range(probes):
-                request = Request(new_id(), "work", f"manual:p{i}", Trigger.MANUAL, "bench")
-                sent["work", request.run_key] = time.time()
-                create_run(session, request)
-                time.sleep(gap)
-        return sent
+        return enqueue(self._place.url, [("work", f"p{i}") for i in range(probes)], gap)
 
 
 def measure(place: Ground, works: Sequence[Work], options: argparse.Namespace, wrong: list[str]) -> Figures:

@@ -16,6 +16,7 @@ import time
 
 from benchmarks import effects
 from benchmarks.effects import Effect
+from benchmarks.enqueue import enqueue
 from benchmarks.floor import ADD, DDL
 from benchmarks.ground import Figures, Ground, Replica, Work, ground, percentile, report
 
@@ -66,7 +67,7 @@ class Fleet:
     def round(self, key: str, frozen: bool, wrong: list[str]) -> float:
         """One run, one blow; seconds to the second attempt."""
         place = self._place
-        self._enqueue(key)
+        enqueue(place.url, [("work", key)])
         run_key = f"manual:{key}"
         place.until(lambda: any(effect.key == run_key for effect in place.starts()), f"{key} starts")
         name = place.until(lambda: place.sql(OWNER, run_key), f"{key} has an owner")[0][0]
@@ -86,15 +87,6 @@ class Fleet:
             wrong.append(f"{run_key} ended as {ended}")
         self._replace(victim)
         return taken
-
-    def _enqueue(self, key: str) -> None:
-        from scheduler.core.model import Trigger
-        from scheduler.runner.clock import SystemClock, new_id
-        from scheduler.store.claims import Request, create_run
-        from scheduler.store.visit import visit_session
-
-        with visit_session(self._place.url, "bench", SystemClock()) as session:
-            create_run(session, Request(new_id(), "work", f"manual:{key}", Trigger.MANUAL, "bench"))
 
     def _replace(self, fallen: Replica) -> None:
         self._team.remove(fallen)

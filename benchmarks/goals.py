@@ -32,6 +32,7 @@ FAN_1000 = {"jobs": 1000, "replicas": 3, "isolation": "thread", "seats": 250, "l
 FAN_10000 = FAN_1000 | {"jobs": 10000}
 THREADS, PROCESSES = {"isolation": "thread"}, {"isolation": "process"}
 WARM = {"isolation": "process", "seats": 16}
+IDLE, WARMED = {"replicas": 10, "warm": False}, {"replicas": 10, "warm": True}
 KILLED, FROZEN = {"how": "killed", "lease": 15.0}, {"how": "frozen", "lease": 15.0}
 GOALS = (
     Goal("1,000 jobs at once, 3 replicas: all started", "fan_in", FAN_1000, "all_started_ms", "ms", peer="oban 506 ms"),
@@ -91,17 +92,18 @@ GOALS = (
     Goal(
         "idle, 100 daily jobs, 10 replicas: statements of each",
         "idle",
-        {"replicas": 10},
+        IDLE,
         "statements_s",
         "/s",
         0.3,
         peer="pgqueuer 0.23/s, procrastinate 0.93/s, dbos 20/s",
     ),
-    Goal("– CPU of each", "idle", {"replicas": 10}, "cpu_s_min", "s/min", 0.1, peer="aps4 0.002, pgqueuer 0.154"),
-    Goal(
-        "– memory of each (RSS)", "idle", {"replicas": 10}, "rss_mib", "MiB", 110, peer="procrastinate 40, pgqueuer 48"
-    ),
-    Goal("– connections of each", "idle", {"replicas": 10}, "connections", "", 3, peer="pgqueuer 1, oban 4"),
+    Goal("– CPU of each", "idle", IDLE, "cpu_s_min", "s/min", 0.1, peer="aps4 0.002, pgqueuer 0.154"),
+    Goal("– memory of each (RSS)", "idle", IDLE, "rss_mib", "MiB", 110, peer="procrastinate 40, pgqueuer 48"),
+    Goal("– memory of each that has run a body in a process (RSS)", "idle", WARMED, "rss_mib", "MiB", 110),
+    Goal("– the same, shared pages counted once (PSS)", "idle", WARMED, "pss_mib", "MiB"),
+    Goal("– CPU of each that has run a body in a process", "idle", WARMED, "cpu_s_min", "s/min", 0.1),
+    Goal("– connections of each", "idle", IDLE, "connections", "", 3, peer="pgqueuer 1, oban 4"),
     Goal(
         "one job a second, 3 replicas, threads: start delay p50",
         "latency",
