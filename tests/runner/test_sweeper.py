@@ -156,7 +156,6 @@ def test_a_claim_that_commits_while_orphans_are_looked_for_is_none(
     assert facts.row(seated[0])["attempt"] == 1
 
 
-<<<<<<< ours
 def test_a_run_that_ends_while_orphans_are_looked_for_is_not_begun_again(
     facts: Scene, build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,49 +186,6 @@ def test_a_run_that_ends_while_orphans_are_looked_for_is_not_begun_again(
     assert seats.wait_empty(30)
     assert begun == [1]
     assert facts.row(run)["status"] == "succeeded"
-=======
-@pytest.mark.parametrize("comes", ["before the look", "during the look"])
-def test_a_body_that_ends_while_orphans_are_looked_for_is_not_begun_again(
-    facts: Scene, build: Build, monkeypatch: pytest.MonkeyPatch, comes: str
-) -> None:
-    """The look finds its run at work; before the seats are asked, its outcome is written and its seat is free."""
-    attended: list[Held] = []
-    gate = threading.Event()
-
-    def attend(held: Held) -> None:
-        attended.append(held)
-        assert gate.wait(30)
-        end = Settlement(held.claim.id, held.claim.attempt, Decision(Status.SUCCEEDED), Ending(Outcome.SUCCEEDED))
-        runs.settle(facts.session("settler"), sweeper._owner, [end])
-
-    sweeper = build(2, attend)
-    seats, session = sweeper._seats, sweeper._session
-    look = session.run
-
-    def begin() -> None:
-        run = facts.running(sweeper._owner, JOB)
-        assert seats.reserve(1)
-        claim = Claim(run, "a", "k", at(1), 1, 0, 0, Trigger.SCHEDULE)
-        seats.begin(Held(claim, JOB, facts.clock.boottime() + 9))
-
-    def late(name: str, params: dict[str, Any], **more: Any) -> list[Any]:
-        if name == "read_mine" and comes == "during the look":
-            begin()
-        found = look(name, params, **more)
-        if name == "read_mine":
-            gate.set()
-            assert seats.wait_empty(30)
-        return found
-
-    if comes == "before the look":
-        begin()
-    monkeypatch.setattr(session, "run", late)
-    sweeper.answer_lost()
-    sweeper.step()
-    assert seats.wait_empty(30)
-    assert len(attended) == 1
-    assert [row["status"] for row in facts.rows()] == ["succeeded"]
->>>>>>> theirs
 
 
 def test_a_claim_whose_answer_was_lost_is_handed_back(facts: Scene, build: Build) -> None:
