@@ -107,11 +107,11 @@ class Soloist:
         """The dedicated one, for renewals, locks and notifications; one that claims and sweeps; one for outcomes."""
         contact = Contact(room.bus, room.owner.name, room.clock)
         direct = self.settings.direct_database_url or self.database_url
-        return (
-            Session(direct, "keeper", watchdog, contact),
-            Session(self.database_url, "worker", watchdog, contact),
-            Session(self.database_url, "settler", watchdog, contact),
-        )
+        dedicated = Session(direct, "keeper", watchdog, contact)
+        worker = Session(self.database_url, "worker", watchdog, contact)
+        settling = Session(self.database_url, "settler", watchdog, contact)
+        dedicated.companions = (worker, settling)
+        return dedicated, worker, settling
 
     def _facts(self, only: str | None) -> Facts:
         guarded = [job.name for job in self.plan.jobs if job.guard is Guard.ADVISORY_LOCK and only in (None, job.name)]

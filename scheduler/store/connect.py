@@ -55,13 +55,8 @@ UNREADABLE = (
 )
 VARIABLE, DIRECT_VARIABLE = "SOLOIST_DATABASE_URL", "SOLOIST_DIRECT_DATABASE_URL"
 _NO_OPTIONS = "unsupported startup parameter"  # PgBouncer's word
-_REFUSALS = (
-    "the database system is",  # starting up, shutting down, in recovery mode, not yet accepting connections
-    "server is not running in hot standby mode",
-    "session is read-only",  # a standby that has not been promoted yet
-)
-
-
+_REFUSALS = ("the database system is",)  # starting up, shutting down, in recovery mode, not yet accepting connections
+_STANDBY = ("server is not running in hot standby mode", "session is read-only")  # not promoted yet
 _FULL = ("too many clients", "remaining connection slots", "too many connections")
 
 
@@ -179,7 +174,9 @@ def refuses_everyone(error: BaseException, *, direct: bool) -> bool:
     """Whether this failure to connect says that the server takes nobody: it starts, it stops, or it is not there.
 
     Then no other replica can have kept a session either. A refusal that a proxy may have made up (not `direct`) says
-    nothing of the kind.
+    nothing of the kind, nor does a server that only reads: sessions that only read are not disturbed by that. A server
+    in a smart shutdown tells newcomers the same and keeps who is in: the caller has to know that his own sessions
+    ended.
     """
     known = [*_REFUSALS]
     if direct:
@@ -205,7 +202,7 @@ def unreachable(database_url: str, error: BaseException, variable: str = VARIABL
 def _may_heal(error: BaseException) -> bool:
     """Whether waiting may help: nobody answered, or the server said that it takes nobody just now."""
     text = str(error)
-    return "FATAL" not in text or any(word in text for word in (*_REFUSALS, *_FULL))
+    return "FATAL" not in text or any(word in text for word in (*_REFUSALS, *_STANDBY, *_FULL))
 
 
 def read_address(database_url: str) -> dict[str, Any]:

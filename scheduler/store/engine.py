@@ -6,6 +6,7 @@ from what the database says.
 
 from __future__ import annotations
 
+import select
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -113,6 +114,7 @@ class Session:
         self._lock = threading.RLock()
         self._greetings: list[tuple[LiteralString, Sequence[Any]]] = []
         self._direct = False
+        self.companions: tuple[Session, ...] = ()  # this replica's other sessions
         self.pooled = False
         self.epoch = 0
 
@@ -127,6 +129,16 @@ class Session:
         """Whether the session stands, as far as is known here."""
         line = self._line
         return line is not None and not line.closed
+
+    @property
+    def over(self) -> bool:
+        """Whether there is no session, or the server has ended it, noticed here or not."""
+        number = self.fileno()
+        if number is None:
+            return True
+        poll = select.poll()
+        poll.register(number, select.POLLRDHUP)
+        return bool(poll.poll(0))
 
     def open(self) -> None:
         """Connect if there is no connection: then `pooled` is known. Raises ContactLost."""
@@ -178,7 +190,8 @@ class Session:
                 line = connect(self._url, self._room, watchdog=self._watchdog, writes=True)
             except psycopg.Error as error:
                 self._contact.failed(self._room, error)
-                raise ContactLost(one_line(error), everyone=refuses_everyone(error, direct=self._direct)) from error
+                everyone = refuses_everyone(error, direct=self._direct) and all(one.over for one in self.companions)
+                raise ContactLost(one_line(error), everyone=everyone) from error
             self._line, self.pooled, self._direct = line, line.pooled, line.direct
             try:
                 self._greet(line)

@@ -12,16 +12,15 @@ from replicas import eventually
 from scene import Scene, at, birth, spec
 
 from scheduler.core.events import AnswerRecovered, RunTakenOver
-from scheduler.core.model import Claim, Ending, Outcome, Overlap, Status, Trigger
-from scheduler.core.policy import Decision, renew_interval
+from scheduler.core.model import Claim, Overlap, Status, Trigger
+from scheduler.core.policy import renew_interval
 from scheduler.runner.plan import PlanInForce
 from scheduler.runner.reaper import Reaper
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Held, Seats
 from scheduler.runner.sweeper import Sweeper
-from scheduler.store import claims, runs
+from scheduler.store import claims
 from scheduler.store.engine import ContactLost
-from scheduler.store.runs import Settlement
 
 JOB = spec("a", overlap=Overlap.ALLOW)
 Build = Callable[..., Sweeper]
