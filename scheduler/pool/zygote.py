@@ -130,12 +130,15 @@ class _Zygote:
     def run(self) -> NoReturn:
         """Until the replica is gone."""
         while True:
-            ready = {fd for fd, _ in self._poll.poll(self._enforce())}
+            asked, since = self._enforce(), boottime()
+            ready = {fd for fd, _ in self._poll.poll(asked)}
             if self._wake in ready:
                 os.read(self._wake, 4096)
             if self._session in ready:
                 self._forget_session()
-                self._limit = boottime() + self._interval
+                # asleep for longer than we had asked, we do not know when it ended: at the earliest when we lay down
+                slept = asked is not None and boottime() - since > (asked + 20) * 1_000_000
+                self._limit = (since if slept else boottime()) + self._interval
             if self._watch in ready:
                 self._end_everything()
             if self._control.fileno() in ready:
@@ -150,7 +153,7 @@ class _Zygote:
         if not self._kids:
             return None
         now = boottime()
-        nearest = now + _LOOK_MS * 1_000_000
+        nearest = now + min(_LOOK_MS * 1_000_000, self._interval // 2 or _LOOK_MS * 1_000_000)
         for pid, kid in self._kids.items():
             trust = self._words.load(kid.slot, Word.DEADLINE)
             if trust != FOREVER:

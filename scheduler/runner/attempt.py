@@ -147,7 +147,7 @@ class Attempts:
 
     def _may_begin(self, held: Held) -> float | None:
         """Asked just before the body begins: getting a child may have taken longer than the lease."""
-        return held.may_begin(self._clock.boottime()) if self._presence.wait() else None
+        return held.may_begin(self._clock.boottime()) if self._presence.wait(held) else None
 
 
 def _unbegun(text: str) -> Ending:

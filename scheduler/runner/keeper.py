@@ -45,7 +45,9 @@ class Keeper:
         self._session, self._charge, self._seats = session, charge, charge.seats
         self._owner, self._clock, self._bus = room.owner, room.clock, room.bus
         self._interval = renew_interval(room.owner.lease)
-        self._deadline = max(2.0, room.owner.lease / 3)  # an answer that takes longer is worth less than a new session
+        # an answer that takes longer is worth less than a new session. Well under the 25 s after which the server's own
+        # keepalives end a session whose network is gone, also where the lease is long
+        self._deadline = min(max(2.0, room.owner.lease / 3), 5.0)
         self._beat_at = 0.0
         self._epoch = 0
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from scheduler.core.events import PresenceLost, PresenceRegained
 from scheduler.core.model import Guard
-from scheduler.core.policy import renew_interval
+from scheduler.core.policy import renew_interval, trust_window
 from scheduler.kinds import Kind, Stop
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Held, Seats
@@ -34,8 +34,10 @@ class Presence:
     def __init__(self, session: Session, room: Room, seats: Seats, kinds: Sequence[Kind]) -> None:
         self._session, self._room, self._seats, self._kinds = session, room, seats, kinds
         self._interval = renew_interval(room.owner.lease)
+        self._window = trust_window(room.owner.lease)
         self._changed = threading.Condition()
         self._stands = False
+        self._fell_at = 0.0
         self._ended_at: float | None = None
         self._at_stake = False
         self._locked_in = self._watched_in = 0  # epochs of the session; 0: none yet
@@ -80,7 +82,8 @@ class Presence:
 
     def _fall(self, held: list[Held], error: str) -> None:
         with self._changed:
-            self._stands, self._ended_at = False, self._room.clock.boottime()
+            self._stands = False
+            self._ended_at = self._fell_at = self._room.clock.boottime()
         self._seats.shut(WHY)
         self._at_stake = bool(held)
         if held:
@@ -93,11 +96,12 @@ class Presence:
         """A renewal sent on the present session was acknowledged."""
         if self._watched_in != self._session.epoch:
             self._watch()
-        if self._stands:
-            return
         with self._changed:
-            ended_at, self._ended_at, self._stands = self._ended_at, None, True
+            stood, self._stands = self._stands, True
+            ended_at, self._ended_at = self._ended_at, None
             self._changed.notify_all()
+        if stood:
+            return
         self._seats.reopen(WHY)
         if ended_at is not None and self._at_stake:
             after = self._room.clock.boottime() - ended_at
@@ -111,7 +115,14 @@ class Presence:
             kind.watch(socket, self._interval)
         self._watched_in = self._session.epoch
 
-    def wait(self) -> bool:
-        """Whether a body may begin; waits one renewal interval for that."""
+    def wait(self, held: Held) -> bool:
+        """Whether this body may begin; waits two renewal intervals for that.
+
+        A lease that was given before the session fell is worth nothing until it is renewed: between the claim and its
+        answer others may have seen us gone, and have taken the run.
+        """
         with self._changed:
-            return self._changed.wait_for(lambda: self._stands, self._interval)
+            return self._changed.wait_for(lambda: self._stands and self._is_fresh(held), 2 * self._interval)
+
+    def _is_fresh(self, held: Held) -> bool:
+        return held.trust - self._window >= self._fell_at
