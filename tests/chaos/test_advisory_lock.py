@@ -124,6 +124,7 @@ def test_nobody_runs_beside_a_frozen_owner_whose_session_is_ended_after_its_leas
     assert owner.exit_code is None
 
 
+@pytest.mark.case("C042")
 @pytest.mark.parametrize(("after_crash", "end"), [("rerun", ("succeeded", 2)), ("fail", ("lost", 1))])
 def test_a_lost_lock_stops_the_run(fleet: Fleet, after_crash: str, end: tuple[str, int]) -> None:
     """The row is still the owner's; the lock is somebody's who asks for it first. The body has to go."""
@@ -156,6 +157,7 @@ def test_a_killed_owners_lock_is_free_for_the_next(fleet: Fleet) -> None:
     assert side_by_side(fleet) == []
 
 
+@pytest.mark.case("C041")
 def test_one_session_never_takes_the_lock_twice(fleet: Fleet) -> None:
     """Session locks are re-entrant: ticks and triggered runs of one job meet in one replica, one at a time."""
     args = {"path": str(fleet.effects), "gate": str(fleet.gate), "seconds": 1.2}
@@ -180,6 +182,7 @@ def seeded_nursery() -> Iterator[Nursery]:
     made.close()
 
 
+@pytest.mark.case("C044")
 def test_keys_are_the_same_in_every_process_and_different_for_every_job(
     fleet: Fleet, seeded_nursery: Nursery, tmp_path: Path
 ) -> None:

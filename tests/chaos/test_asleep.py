@@ -24,6 +24,7 @@ def _rows(fleet: Fleet) -> list[tuple[Any, ...]]:
     return fleet.sql("SELECT scheduled_at, status, trigger, attempt FROM soloist.run ORDER BY 1")
 
 
+@pytest.mark.case("C052")
 @pytest.mark.parametrize("policy", ["skip", "latest", "all"])
 def test_a_replica_that_slept_does_what_its_job_wants(fleet: Fleet, policy: str) -> None:
     """The machine, not the program, was suspended: every process of it, for longer than the lease."""
@@ -59,6 +60,7 @@ def test_a_replica_that_slept_does_what_its_job_wants(fleet: Fleet, policy: str)
     assert replica.exit_code is None
 
 
+@pytest.mark.case("C086")
 def test_a_replica_that_comes_before_its_database(nursery: Nursery, tmp_path: Any, postgres: Postgres) -> None:
     """It waits, says so once, and starts when the database is there; ticks that came meanwhile are made up for."""
     fleet = Fleet(nursery, tmp_path, postgres.url)

@@ -169,6 +169,7 @@ def test_a_clock_at_half_speed_claims_until_it_is_half_a_minute_behind(clocked_f
     assert not fast.events("ClockAway", claims=False)
 
 
+@pytest.mark.case("C035")
 def test_a_clock_that_is_set_back_again_and_again_just_after_it_woke(clocked_fleet: ClockedFleet) -> None:
     """A tick is the planned instant, whatever the clock says on waking; after tick T comes the one after T."""
     fleet = clocked_fleet
@@ -183,6 +184,7 @@ def test_a_clock_that_is_set_back_again_and_again_just_after_it_woke(clocked_fle
     assert statistics.median(row[1] for row in rows) < 1
 
 
+@pytest.mark.case("C036")
 @pytest.mark.parametrize("isolation", ["thread", "process"])
 def test_a_job_shorter_than_the_clocks_differ(clocked_fleet: ClockedFleet, isolation: str) -> None:
     """The row decides, not a lock that is free again when the slower clock comes by."""

@@ -137,6 +137,7 @@ def test_no_commit_is_lost_and_nothing_is_done_twice(pair_fleet: Fleet, pair: Pa
         assert 1 <= len(replica.events("DatabaseLost")) <= 3
 
 
+@pytest.mark.case("C091")
 def test_what_an_asynchronous_failover_forgot_is_said(pair_fleet: Fleet, pair: Pair) -> None:
     """Acknowledged claims and outcomes are gone: their ticks are free again, and run twice. Each is reported."""
     fleet = pair_fleet
@@ -159,6 +160,7 @@ def test_what_an_asynchronous_failover_forgot_is_said(pair_fleet: Fleet, pair: P
         assert replica.exit_code is None, replica.said()
 
 
+@pytest.mark.case("C091")
 def test_a_claim_that_is_forgotten_while_its_body_works(fleet: Fleet) -> None:
     """As after such a failover: the row of a running run is gone. Its owner says so, and stops; nobody begins anew."""
     fleet.start(_plan(fleet), lease=5.0).ready()

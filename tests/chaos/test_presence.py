@@ -165,6 +165,7 @@ def test_an_owner_that_stands_again_in_time_goes_on(fleet: Fleet) -> None:
     assert fleet.outcomes("work") == [(1, "succeeded", owner.name)]
 
 
+@pytest.mark.case("C042")
 @pytest.mark.parametrize("whose", ["the owner's dedicated one", "all of everybody"])
 def test_sessions_ended_again_and_again_never_make_two_bodies_at_once(fleet: Fleet, whose: str) -> None:
     for _ in range(3):

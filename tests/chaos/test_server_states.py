@@ -70,6 +70,7 @@ def test_a_body_that_goes_on_and_was_overtaken_is_discarded(fleet: Fleet) -> Non
     assert cut_off.exit_code is None
 
 
+@pytest.mark.case("C087")
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_restarts_one_after_another(postgres_fleet: Fleet, postgres: Postgres, mode: str) -> None:
     """Each connection is stale once after a restart: that costs no tick, and no run."""
@@ -134,6 +135,7 @@ def test_a_server_that_is_read_only_for_a_while(postgres_fleet: Fleet, postgres:
         quiet(replica, 2)
 
 
+@pytest.mark.case("C089")
 def test_a_network_that_swallows_everything(fleet: Fleet) -> None:
     """No error, no answer: the call's deadline ends it, the body stops in time, the others take over."""
     with Proxy(fleet.url) as proxy:

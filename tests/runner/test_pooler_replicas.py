@@ -108,6 +108,7 @@ def test_with_the_direct_url_nothing_is_off(start: Start, facts: Scene, tmp_path
     eventually(lambda: not _locks(facts), "the locks went with the session")
 
 
+@pytest.mark.case("C039")
 def test_three_replicas_thirty_ticks_one_run_each(crew: Fleet, facts: Scene, tmp_path: Path) -> None:
     """C039: row claims alone decide, and no lock is left in the pool's connections."""
     tick = _manual(tmp_path, every="250ms", overlap="allow", misfire={"policy": "all"})
