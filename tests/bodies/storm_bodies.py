@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from scheduler import RunContext
 
-BEAT = 0.05
+BEAT = 0.1
 
 
 def _sign(ctx: RunContext, path: str, what: str) -> None:

@@ -79,7 +79,7 @@ class Storm:
             self.close()
 
     def start(self, name: str, url: str, jobs: str | None = None) -> Replica:
-        settings = {"lease": self._weather.lease, "drain": 2.0, "seats": 8}
+        settings = {"lease": self._weather.lease, "drain": 2.0, "seats": 16}
         return self.fleet.start(jobs or self._file(), name, url=url, statements=self._statements, **settings)
 
     def close(self) -> None:

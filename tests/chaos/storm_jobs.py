@@ -19,7 +19,7 @@ def storm_jobs(path: Path) -> dict[str, Job]:
         "locked": (_entry("work", path, 0.3, guard="advisory_lock"), Rules()),
         # long enough to be found alive by whoever takes over; what gives way to it is skipped
         "long": (_entry("work", path, 4.0), Rules()),
-        "wide": (_entry("work", path, 3.0, **wide), Rules(exclusive=False)),
+        "wide": (_entry("work", path, 5.0, **wide), Rules(exclusive=False)),
         "lasting": (_entry("work", path, 2.0, **wide, lost_contact="continue"), Rules(exclusive=False, stopped=False)),
         "once": (_entry("work", path, 0.3, **wide, after_crash="fail"), Rules(exclusive=False, at_most_once=True)),
         "ledger": (_entry("transact", path, 0.2, **wide), Rules(exclusive=False, transactional=True)),

@@ -14,7 +14,7 @@ from own_server import OwnServer
 from replicas import Nursery
 
 SEED, SECONDS = 20261129, 120.0
-MOST = 480  # seconds that a storm may take with its beginning and its end, on a busy machine
+MOST = 600  # seconds that a storm may take with its beginning and its end, on a busy machine
 
 
 @pytest.mark.timeout(MOST)
