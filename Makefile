@@ -12,7 +12,7 @@
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run check test full bench chaos pooler pooler-transaction pooler-small lint lock clean
+.PHONY: run check test full bench chaos pooler pooler-transaction pooler-small pooler-short lint lock clean
 
 run: $(INSTALLED)
 	@exec $(BIN)/python -c "$$IN_FRONT" $(BIN)/soloist serve --replicas 3 --seed jobs.sample:seed
@@ -29,6 +29,11 @@ pooler: pooler-transaction pooler-small
 
 pooler-transaction pooler-small: pooler-%: $(INSTALLED)
 	SOLOIST_TEST_POOLER=$* $(BIN)/pytest -m "not full" -n 4 --dist worksteal
+
+# what a change is checked with: the statements, the traps, whole replicas, their deaths, and the guards past the pooler
+pooler-short: $(INSTALLED)
+	SOLOIST_TEST_POOLER=transaction $(BIN)/pytest -m "not full" -n 4 --dist worksteal tests/store tests/traps \
+		tests/runner tests/race $(addprefix tests/chaos/test_,kill.py transaction_crashes.py advisory_lock.py)
 
 chaos: $(INSTALLED)
 	PYTHONPATH=.:tests $(BIN)/python -m chaos.storm --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))

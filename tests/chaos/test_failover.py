@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from cluster import Postgres
 from replicas import Fleet, Nursery, eventually, jobs_file, once
+from sessions import NAMES, terminate_all
 from side_by_side import side_by_side
 
 JOBS = 4
@@ -168,6 +169,7 @@ def test_a_claim_that_is_forgotten_while_its_body_works(fleet: Fleet) -> None:
     eventually(lambda: fleet.lines("begin"), "the body begins")
     owner = fleet.owner_of("hold")
     fleet.sql("DELETE FROM soloist.run WHERE job = (SELECT id FROM soloist.job WHERE name = 'hold')")
+    terminate_all(fleet, *NAMES)
     found = eventually(lambda: owner.events("CommitForgotten", job="hold"), "its owner says so")
     assert found[0]["status"] == "running"
     eventually(lambda: fleet.lines("beat")[-1] == (threading.Event().wait(1), fleet.lines("beat")[-1])[1], "it stops")

@@ -97,17 +97,19 @@ def test_a_full_disk(nursery: Nursery, tmp_path: Path, small_disk: str) -> None:
         for _ in range(2):
             fleet.start(plan(fleet, "200ms"), lease=5.0).ready()
         begun(fleet)
-        fleet.sql("CREATE TABLE public.filler (bytes bytea)")
-        fleet.sql("ALTER TABLE public.filler ALTER bytes SET STORAGE EXTERNAL")
-        for size in (1_000_000, 8_000, 1):
-            with suppress(psycopg.errors.DiskFull):
-                while True:
-                    fleet.sql("INSERT INTO public.filler VALUES (repeat('x', %s)::bytea)", size)
-        for replica in fleet.replicas:
-            eventually(lambda replica=replica: replica.events("DatabaseLost"), "it notices")
-        assert "No space left on device" in str(fleet.replicas[0].events("DatabaseLost"))
-        threading.Event().wait(6.0)  # longer than the lease: the state's length is what is tested
-        fleet.sql("DROP TABLE public.filler")
+        # of one session: a new one may find no room for what it has to write
+        with psycopg.connect(fleet.url, autocommit=True) as person:
+            person.execute("CREATE TABLE public.filler (bytes bytea)")
+            person.execute("ALTER TABLE public.filler ALTER bytes SET STORAGE EXTERNAL")
+            for size in (1_000_000, 8_000, 1):
+                with suppress(psycopg.errors.DiskFull):
+                    while True:
+                        person.execute("INSERT INTO public.filler VALUES (repeat('x', %s)::bytea)", [size])
+            for replica in fleet.replicas:
+                eventually(lambda replica=replica: replica.events("DatabaseLost"), "it notices")
+            assert "No space left on device" in str(fleet.replicas[0].events("DatabaseLost"))
+            threading.Event().wait(6.0)  # longer than the lease: the state's length is what is tested
+            person.execute("DROP TABLE public.filler")
         ticks_go_on(fleet)
         finished(fleet)
         accounted(fleet, 0.2)

@@ -116,6 +116,7 @@ def test_a_proxy_that_stalls_right_after_the_connection_ends_too(scene: Scene, p
     eventually(ended.is_set, "the call ends", 20)
 
 
+@pytest.mark.own_session
 def test_a_session_that_the_server_ended_is_a_loss_and_comes_back(scene: Scene) -> None:
     session = scene.session()
     ((pid,),) = session.execute("SELECT pg_backend_pid()")
@@ -135,6 +136,7 @@ def test_what_is_wrong_with_a_statement_is_no_loss(scene: Scene) -> None:
     assert scene.events == []
 
 
+@pytest.mark.own_session
 def test_a_read_only_server_is_a_loss(scene: Scene) -> None:
     session = scene.session()
     session.execute("SET default_transaction_read_only = on")
@@ -162,6 +164,7 @@ def test_a_lock_that_somebody_keeps_blocks_for_a_moment_only(scene: Scene) -> No
     assert session.execute("DELETE FROM soloist.audit") == []
 
 
+@pytest.mark.own_session
 def test_the_sessions_settings_do_not_depend_on_the_roles(scene: Scene) -> None:
     ((isolation, zone, path, idle),) = scene.session().execute(
         "SELECT current_setting('transaction_isolation'), current_setting('TimeZone'), current_setting('search_path'),"
@@ -179,6 +182,7 @@ def test_no_password_in_any_message() -> None:
     assert "127.0.0.1:1" in str(caught.value)
 
 
+@pytest.mark.own_session
 def test_a_wake_and_the_sessions_end_end_the_wait_and_a_notification_is_told(scene: Scene) -> None:
     session = scene.session()
     wakeup = Wakeup(session, scene.clock)
