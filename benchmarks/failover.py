@@ -3,8 +3,10 @@
     python -m benchmarks.failover [--rounds 30] [--frozen 2] [--replicas 3] [--lease 15]
 
 kill -9 hits the replica's process alone: what it has started is for its zygote to end. `--frozen` rounds stop it with
-SIGSTOP instead; then only the lease can tell. Fails when a run had no second attempt, more than one, or when the first
-body was still at work after the second had begun.
+SIGSTOP instead; then only the lease can tell. `p50_s`, `max_s`: from the blow to the second body's first line;
+`taken_…_s`: to the moment when another replica owns the run, by the database's clock. What lies between is the start of
+a body; the first in a replica waits for its zygote. Fails when a run had no second attempt, more than one, or when the
+first body was still at work after the second had begun.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from benchmarks.ground import Figures, Ground, Replica, Work, ground, percentile
 
 OWNER = """SELECT replica.name FROM soloist.run JOIN soloist.replica ON replica.id = run.claimed_by
 WHERE run.run_key = %s AND run.status = 'running'"""
+TAKEN = "SELECT extract(epoch FROM started_at)::float8 FROM soloist.run WHERE run_key = %s"
 ENDED = "SELECT status, attempt FROM soloist.run WHERE run_key = %s"
 SEEN = 1.5  # seconds that the others have to see that the owner lives, before it does not
 
@@ -64,8 +67,8 @@ class Fleet:
         self._place, self._team, self._options = place, team, options
         self._born = itertools.count(len(team))
 
-    def round(self, key: str, frozen: bool, wrong: list[str]) -> float:
-        """One run, one blow; seconds to the second attempt."""
+    def round(self, key: str, frozen: bool, wrong: list[str]) -> tuple[float, float]:
+        """One run, one blow; seconds to the second attempt's body, and to its owner."""
         place = self._place
         enqueue(place.url, [("work", key)])
         run_key = f"manual:{key}"
@@ -78,7 +81,8 @@ class Fleet:
             victim.freeze()
         else:
             struck = victim.kill()
-        taken = second_start(place, run_key, struck, wrong, within=self._options.lease * 4 + 30)
+        begun = second_start(place, run_key, struck, wrong, within=self._options.lease * 4 + 30)
+        taken = place.sql(TAKEN, run_key)[0][0] - struck
         if frozen:
             victim.kill()
         (place.effects / f"{key}.gate").touch()
@@ -86,7 +90,7 @@ class Fleet:
         if ended != [("succeeded", 2)]:
             wrong.append(f"{run_key} ended as {ended}")
         self._replace(victim)
-        return taken
+        return begun, taken
 
     def _replace(self, fallen: Replica) -> None:
         self._team.remove(fallen)
@@ -107,9 +111,16 @@ def work_of(place: Ground, number: int, options: argparse.Namespace) -> Work:
     )
 
 
-def figures(taken: list[float]) -> Figures:
+def figures(rounds: list[tuple[float, float]]) -> Figures:
     """What is said of the rounds."""
-    return {"p50_s": percentile(taken, 0.5), "max_s": max(taken), "rounds": float(len(taken))}
+    begun, taken = [one[0] for one in rounds], [one[1] for one in rounds]
+    return {
+        "p50_s": percentile(begun, 0.5),
+        "max_s": max(begun),
+        "taken_p50_s": percentile(taken, 0.5),
+        "taken_max_s": max(taken),
+        "rounds": float(len(rounds)),
+    }
 
 
 def main() -> int:
@@ -123,19 +134,17 @@ def main() -> int:
     options = parser.parse_args()
     wrong: list[str] = []
     with ground() as place:
-        floor = [floor_round(place, wrong, f"f{n}") for n in range(min(options.rounds, 10))]
+        floor = [(floor_round(place, wrong, f"f{n}"),) * 2 for n in range(min(options.rounds, 10))]
         place.clear()
         with place.team([work_of(place, n, options) for n in range(options.replicas)]) as team:
             fleet = Fleet(place, team, options)
             killed = [fleet.round(f"k{n}", False, wrong) for n in range(options.rounds)]
             frozen = [fleet.round(f"z{n}", True, wrong) for n in range(options.frozen)]
         common = {"replicas": options.replicas, "lease": options.lease, "isolation": options.isolation}
-        for how, taken in (("killed", killed), ("frozen", frozen)):
-            if taken:
-                sides = {"floor": figures(floor), "soloist": figures(taken)} | (
-                    {} if how == "killed" else {"floor": {}}
-                )
-                report(place, "failover", {"how": how, **common}, sides, wrong)
+        for how, rounds in (("killed", killed), ("frozen", frozen)):
+            if rounds:
+                beside = figures(floor) if how == "killed" else {}
+                report(place, "failover", {"how": how, **common}, {"floor": beside, "soloist": figures(rounds)}, wrong)
     return int(bool(wrong))
 
 

@@ -149,6 +149,7 @@ GOALS = (
         3,
         peer="dbos 7 s (own restart), pgqueuer 27 s, procrastinate 55 s, oban 355 s",
     ),
-    Goal("– p50", "failover", KILLED, "p50_s", "s"),
+    Goal("– until another replica owns the run, the slowest", "failover", KILLED, "taken_max_s", "s", 3),
+    Goal("– p50 of that", "failover", KILLED, "taken_p50_s", "s"),
     Goal("frozen owner (lease 15 s): next attempt, the slowest", "failover", FROZEN, "max_s", "s", 20),
 )
