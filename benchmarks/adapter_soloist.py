@@ -95,7 +95,7 @@ def setup() -> None:
     """The schema, and the plan in force."""
     parts, _ = _soloist().wire()
     parts.follower.start()
-    for kind in parts.kinds:
+    for kind in parts.kinds.values():
         kind.close()
     import psycopg
 

@@ -184,7 +184,7 @@ def main() -> int:
                 cell = {"rows": rows, "jobs": options.jobs, "repeats": options.repeats}
                 report(place, "history", cell, found, wrong)
                 print(f"history {rows}: × {min(options.rows)} rows: {ratios(found['soloist'], first)}", flush=True)
-        for kind in parts.kinds:
+        for kind in parts.kinds.values():
             kind.close()
     return int(bool(wrong))
 

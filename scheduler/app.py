@@ -75,7 +75,7 @@ class Soloist:
             bus.subscribe(listener)
         dedicated, worker, settling = self._sessions(room, watchdog)
         plan, kinds = PlanInForce(self.plan.jobs), self._kinds()
-        seats, settler = Seats(self.settings.seats), Settler(settling, owner)
+        seats, settler = Seats(self.settings.seats), Settler(settling, room)
         presence = Presence(dedicated, room, seats, tuple(kinds.values()))
         seats.attend = Attempts(kinds, settler, room, Leave(presence, JobLocks(dedicated, room))).attend
         sweeper = Sweeper(worker, room, plan, seats, Reaper(worker, room))
@@ -97,7 +97,7 @@ class Soloist:
             keeper=Keeper(dedicated, room, charge),
             sweeper=sweeper,
             charge=charge,
-            kinds=tuple(kinds.values()),
+            kinds=kinds,
             wakeup=Wakeup(dedicated, clock),
             sessions={"keeper": dedicated, "worker": worker, "settler": settling},
         )
@@ -114,14 +114,15 @@ class Soloist:
         return dedicated, worker, settling
 
     def _facts(self, only: str | None) -> Facts:
-        guarded = [job.name for job in self.plan.jobs if job.guard is Guard.ADVISORY_LOCK and only in (None, job.name)]
+        jobs = [job for job in self.plan.jobs if only in (None, job.name)]
         return Facts(
             version=__version__,
             database=masked(self.database_url),
             drain=self.settings.drain,
             takes_work=only is None,
             direct_url=self.settings.direct_database_url,
-            guarded=tuple(guarded),
+            guarded=tuple(job.name for job in jobs if job.guard is Guard.ADVISORY_LOCK),
+            isolations=frozenset(job.isolation for job in jobs),
         )
 
     def _kinds(self) -> dict[Isolation, Kind]:

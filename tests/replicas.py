@@ -195,7 +195,7 @@ class Fleet:
         plan = parse(jobs.encode(), "jobs.yaml", HERE / "bodies")
         parts, _ = Soloist(Settings(replica="planner"), plan, self.url).wire()
         parts.follower.apply()
-        for kind in parts.kinds:
+        for kind in parts.kinds.values():
             kind.close()
         self.sql("UPDATE soloist.replica SET stopped_at = now() WHERE name = 'planner'")
 

@@ -111,7 +111,7 @@ class Scene:
     def want(self, of: JobSpec, *births: Birth, seen: datetime | None = None) -> Want:
         job = self.known()[of.name]
         ids = tuple((uuid.UUID(str(uuid7())), one) for one in births)
-        return Want(job.id, of, of.hash, seen or job.watermark, ids)
+        return Want(job.id, of.hash, seen or job.watermark, ids)
 
     def claim(self, owner: Owner, *wants: Want) -> ClaimAnswer:
         return claims.claim(self.mine, owner, wants)

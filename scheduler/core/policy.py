@@ -19,7 +19,7 @@ from scheduler.core.model import (
     Status,
     Trigger,
 )
-from scheduler.core.schedule import due, latest_upto, run_key, tick_key
+from scheduler.core.schedule import Due, due, latest_upto, run_key, tick_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,21 @@ def first_watermark(spec: JobSpec, now: datetime) -> datetime:
 
 
 def decide_tick(spec: JobSpec, watermark: datetime, now: datetime) -> tuple[Birth, ...]:
-    """How every tick in (watermark, now] comes into the world, oldest first. Nothing due: ().
+    """How every tick in (watermark, now] comes into the world, oldest first. Nothing due: ()."""
+    if spec.schedule is None:
+        return ()
+    return decide_due(spec, due(spec.schedule, watermark, now, max(1, spec.misfire.limit)), now)
+
+
+def decide_due(spec: JobSpec, found: Due, now: datetime) -> tuple[Birth, ...]:
+    """The same, where the due ticks are known.
 
     A tick is *missed* when it is seen more than `grace` late; before that it is merely late and runs. Of the missed,
     `misfire.policy` picks those that still run, none older than `within`; the others leave a skipped row each, or one
     row with their number where they are more than `limit`.
     """
-    if spec.schedule is None:
-        return ()
-    found = due(spec.schedule, watermark, now, max(1, spec.misfire.limit))
-    if not found.ticks:
-        return ()
+    if len(found.ticks) == 1 and (now - found.ticks[0]).total_seconds() <= spec.misfire.grace and not found.older:
+        return (_birth(spec, found.ticks[0], late=False, now=now),)  # the common case
     births = []
     if found.older and found.older_last is not None:
         births.append(_skipped(spec, found.older_last, missed=found.older, capped=found.capped))
@@ -94,10 +98,11 @@ def _birth(spec: JobSpec, tick: datetime, *, late: bool, now: datetime) -> Birth
     on_time = (now - tick).total_seconds() <= spec.misfire.grace
     if not (on_time or late):
         return _skipped(spec, tick)
+    key = tick_key(spec.schedule, tick)
     return Birth(
         scheduled_at=tick,
-        run_key=run_key(spec.schedule, tick, spec.once_per, spec.timezone),
-        tick_key=tick_key(spec.schedule, tick),
+        run_key=key if spec.once_per is None else run_key(spec.schedule, tick, spec.once_per, spec.timezone),
+        tick_key=key,
         status=Status.RUNNING,
         trigger=Trigger.SCHEDULE if on_time else Trigger.CATCH_UP,
         # a late run of an exclusive job waits for the one in its way; a tick on time gives way to it

@@ -55,12 +55,10 @@ class Redaction:
 
     def value(self, value: Any, depth: int = 0) -> Any:
         """The same for every text in a value; the words of an enumeration are ours and stay."""
-        if isinstance(value, Enum):
+        if _HARMLESS[type(value)]:
             return value
         if isinstance(value, str):
             return self.text(value)
-        if not isinstance(value, Mapping | list | tuple):
-            return value
         if depth == _DEEPEST:
             return "…"
         if isinstance(value, Mapping):
@@ -69,8 +67,35 @@ class Redaction:
         return tuple(masked) if isinstance(value, tuple) else masked
 
     def event(self, event: E) -> E:
-        """A copy of the event in which no text holds a secret."""
-        return replace(event, **{f.name: self.value(getattr(event, f.name)) for f in fields(event)})
+        """The event with no secret in any of its texts: itself, where there is none."""
+        masked = {}
+        for name in _NAMES[type(event)]:
+            value = getattr(event, name)
+            if not _HARMLESS[type(value)] and (safe := self.value(value)) is not value:
+                masked[name] = safe
+        return replace(event, **masked) if masked else event
+
+
+class _Names(dict[type[Event], tuple[str, ...]]):
+    """The names of an event's fields, asked for once."""
+
+    def __missing__(self, kind: type[Event]) -> tuple[str, ...]:
+        self[kind] = tuple(field.name for field in fields(kind))
+        return self[kind]
+
+
+_NAMES = _Names()
+
+
+class _Harmless(dict[type, bool]):
+    """Whether a value of this type holds no text but words of ours."""
+
+    def __missing__(self, kind: type) -> bool:
+        self[kind] = issubclass(kind, Enum) or not issubclass(kind, str | Mapping | list | tuple)
+        return self[kind]
+
+
+_HARMLESS = _Harmless()
 
 
 def _secrets_of(name: str, value: str) -> Iterator[str]:

@@ -7,11 +7,12 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import fields
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, TextIO
+from functools import cache
+from typing import Any, NamedTuple, TextIO
 from uuid import UUID
 
 import structlog
@@ -28,6 +29,9 @@ _FEW_JOBS = 20
 _SELDOM = timedelta(minutes=5)
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 _CHATTY = ("apscheduler", "alembic", "urllib3")
+
+_OF_A_RUN = dict.fromkeys(("job", "run_key", "run_id", "attempt", "outcome", "status", "duration_ms", "trace_id"))
+_encode = json.JSONEncoder(default=str).encode
 
 EventDict = MutableMapping[str, Any]
 
@@ -74,25 +78,28 @@ class LogListener:
         self._redaction = Redaction(environment)
         self._few = True
         self._told: dict[tuple[type[Event], str], datetime] = {}
-        self._log: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
-            structlog.WriteLogger(stream),
-            processors=[
-                structlog.processors.add_log_level,
-                structlog.processors.TimeStamper(fmt="iso", utc=True),
-                _renderer(self._form, _colour_for(stream, colour, environment)),
-            ],
-            wrapper_class=structlog.make_filtering_bound_logger(level),
-        )
+        self._level = level
+        self._write = structlog.WriteLogger(stream).msg
+        self._stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+        self._render = _renderer(self._form, _colour_for(stream, colour, environment))
 
     def __call__(self, event: Event) -> None:
         """Write the event's line."""
         if isinstance(event, ReplicaStarted):
             self._few = event.jobs <= _FEW_JOBS
+        noise = self._is_noise(event)
+        if noise and self._level > logging.DEBUG:
+            return
         safe = self._redaction.event(event)  # before anything is cut: half a secret would not be recognised
         level, sentence = say(safe)
-        if self._is_noise(event):
+        if noise:
             level = logging.DEBUG
-        self._log.log(level, _name_of(event), **_facts_of(safe), message=cut(sentence))
+        if level >= self._level:
+            # without structlog's own chain of calls, which costs more than all the rest (measured)
+            line: EventDict = {"timestamp": None, "level": _level_name(level), "event": _SHAPES[type(event)].name}
+            line.update(_facts_of(safe))
+            line["message"] = cut(sentence)
+            self._write(str(self._render(None, "", self._stamp(None, "", line))))
 
     def _is_noise(self, event: Event) -> bool:
         """What would drown the rest: the start of a long plan, and ticks that do not run here.
@@ -194,7 +201,7 @@ def _as_json(_logger: Any, _name: str, line: EventDict) -> str:
     """One object on one line, in ASCII: no character in it can act on a terminal or end the line."""
     head = {key: line.pop(key, None) for key in ("timestamp", "level", "event")}
     message = line.pop("message", "")
-    return json.dumps({**head, **line, "message": message}, default=str)
+    return _encode({**head, **line, "message": message})
 
 
 class _Readable:
@@ -235,23 +242,38 @@ def _colour_for(stream: TextIO, colour: bool | None, environment: Mapping[str, s
     return stream.isatty() and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
 
 
-def _name_of(event: Event) -> str:
-    """`TickWon` is `tick_won` to machines."""
-    return _WORD.sub("_", type(event).__name__.removesuffix("Event")).lower()
+@cache
+def _level_name(level: int) -> str:
+    return logging.getLevelName(level).lower()
+
+
+class _Shape(NamedTuple):
+    name: str  # `TickWon` is `tick_won` to machines
+    fields: tuple[str, ...]  # but the output's tail: that belongs to the history, here it would be thousands of lines
+
+
+class _Shapes(dict[type[Event], _Shape]):
+    def __missing__(self, kind: type[Event]) -> _Shape:
+        name = _WORD.sub("_", kind.__name__.removesuffix("Event")).lower()
+        self[kind] = _Shape(name, tuple(field.name for field in fields(kind) if field.name != "output_tail"))
+        return self[kind]
+
+
+_SHAPES = _Shapes()
 
 
 def _facts_of(event: Event) -> dict[str, Any]:
     facts: dict[str, Any] = {"replica": event.replica}
     if isinstance(event, RunEvent):
-        facts |= dict.fromkeys(("job", "run_key", "run_id", "attempt", "outcome", "status", "duration_ms", "trace_id"))
-    for field in fields(event):
-        value = getattr(event, field.name)
-        if field.name in ("duration", "start_delay"):
-            facts[f"{field.name}_ms"] = None if value is None else round(value * 1000)
-        elif field.name == "result":
-            facts["result"] = _bounded(value)
-        elif field.name != "output_tail":  # it belongs to the history; here it would be thousands of lines
-            facts[field.name] = _plain(value)
+        facts |= _OF_A_RUN
+    for name in _SHAPES[type(event)].fields:
+        value = getattr(event, name)
+        if name in ("duration", "start_delay"):
+            facts[f"{name}_ms"] = None if value is None else round(value * 1000)
+        elif name == "result":
+            facts["result"] = None if value is None else _bounded(value)
+        else:
+            facts[name] = _plain(value)
     return facts
 
 
@@ -265,10 +287,13 @@ def _bounded(result: object) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return instant(value)
-    if isinstance(value, UUID):
-        return str(value)
-    if isinstance(value, float):
-        return round(value, 3)
-    return cut(value) if isinstance(value, str) and not isinstance(value, StrEnum) else value
+    write = _PLAIN.get(type(value))
+    return value if write is None else write(value)
+
+
+_PLAIN: Mapping[type, Callable[[Any], Any]] = {
+    str: cut,
+    datetime: instant,
+    UUID: str,
+    float: lambda value: round(value, 3),
+}

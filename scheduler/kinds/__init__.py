@@ -75,6 +75,12 @@ class Kind(Protocol):
         has been obtained, which may take a while. None from it: the Ending is HANDED_BACK, `started=False`.
         """
 
+    def warm(self) -> None:
+        """Work is about to come: make ready for it, without waiting."""
+
+    def tidy(self) -> None:
+        """Give back what has not been needed for a while. Called now and then."""
+
     def watch(self, session: int, interval: float) -> None:
         """From the end of this session (a descriptor) bodies have `interval` seconds, or until `watch` or `lift` comes.
 

@@ -55,6 +55,14 @@ class PythonKind:
         del trust  # what `may_begin` says is newer
         return PythonExecution(self.pool, body, may_begin, self._graces)
 
+    def warm(self) -> None:
+        """See `Pool.warm`."""
+        self.pool.warm()
+
+    def tidy(self) -> None:
+        """See `Pool.tidy`."""
+        self.pool.tidy()
+
     def watch(self, session: int, interval: float) -> None:
         """See `Pool.watch`."""
         self.pool.watch(session, interval)

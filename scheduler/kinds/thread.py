@@ -56,6 +56,12 @@ class ThreadKind:
         """Prepare one attempt; it runs inside `wait`."""
         return ThreadExecution(body, trust, may_begin, self._functions, self._doors)
 
+    def warm(self) -> None:
+        """There is nothing to make ready."""
+
+    def tidy(self) -> None:
+        """Nor is anything kept."""
+
     def watch(self, session: int, interval: float) -> None:
         """Nobody but the body itself can end a thread."""
 

@@ -49,6 +49,7 @@ class Leash:
         self.slot = slot
         self.runs = 0
         self.pid = 0
+        self.idle_since = 0  # CLOCK_BOOTTIME ns
         self.cpu_before = 0.0
         self.death: Death | None = None
         self.discarded = False

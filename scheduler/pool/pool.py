@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from scheduler.core.errors import SoloistError
@@ -12,10 +13,13 @@ from scheduler.pool import linux
 from scheduler.pool.door import DATABASE_URL
 from scheduler.pool.leash import Leash
 from scheduler.pool.nursery import Nursery, NurseryGone
+from scheduler.pool.words import boottime
 
 _ALWAYS = ("scheduler.config.callables", "scheduler.config.arguments", "scheduler.config.secrets")
 _WITH_DATABASE = ("psycopg", "sqlalchemy", "scheduler.store.transaction")
 _TRIES = 3
+
+_IDLE_NS = 60_000_000_000  # how long a child without work is kept: the next one is born in milliseconds
 
 logger = logging.getLogger("soloist.pool")
 
@@ -53,6 +57,19 @@ class Pool:
         self._homes: dict[Leash, Nursery] = {}
         self._closed = False
         self._session: tuple[int, float] | None = None
+
+    def warm(self) -> None:
+        """Start the zygote, without waiting for it: its imports take longer than a body may be late."""
+        with self._lock, suppress(PoolClosed, OSError):  # a first body says what is wrong
+            self._present_nursery()
+
+    def tidy(self) -> None:
+        """Let children go that have had no work for a while."""
+        now = boottime()
+        with self._lock:
+            for leash in [leash for leash in self._idle if now - leash.idle_since > _IDLE_NS]:
+                self._idle.remove(leash)
+                self._part(leash, 0.0)
 
     def watch(self, session: int, interval: float) -> None:
         """From the end of this session (a socket's descriptor, copied) all bodies have `interval` seconds to live,
@@ -104,6 +121,7 @@ class Pool:
         """A child that did its work and left nothing behind."""
         with self._lock:
             if leash.death is None and leash.runs < self._max_runs and not self._closed:
+                leash.idle_since = boottime()
                 self._idle.append(leash)
                 return
             self._part(leash, 0.0)

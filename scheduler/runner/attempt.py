@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,11 +16,12 @@ from scheduler.core.events import (
     AnswerRecovered,
     AttemptEnded,
     AttemptStarted,
+    Event,
     GuardBusy,
     OutcomeUnwritten,
     WriteFenced,
 )
-from scheduler.core.model import Claim, Ending, Guard, Isolation, Outcome, Status, Trigger
+from scheduler.core.model import Claim, Ending, Guard, Isolation, Outcome, Trigger
 from scheduler.core.policy import Decision, decide_outcome
 from scheduler.core.redaction import Redaction
 from scheduler.kinds import Body, Kind
@@ -28,7 +29,7 @@ from scheduler.runner.job_locks import JobLocks
 from scheduler.runner.presence import Presence
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Held
-from scheduler.runner.settler import Settler, Unwritten
+from scheduler.runner.settler import Settler, Written
 from scheduler.store.claims import Owner
 from scheduler.store.engine import ContactLost, Refused
 from scheduler.store.runs import Settlement
@@ -54,53 +55,61 @@ class Attempts:
         self._redaction = Redaction(os.environ)
         self._told: dict[str, UUID] = {}  # job -> the run of which it was said that its lock is not free
 
-    def attend(self, held: Held) -> None:
-        """Carry one run through its attempt; returns when the outcome is written, fenced or given up."""
+    def attend(self, held: Held, leave: Callable[[], None]) -> None:
+        """Carry one run through its attempt. `leave`: called when its outcome is written, fenced or given up.
+
+        That may be later, and in another thread, than this returns.
+        """
         claim = held.claim
         begun, now = self._clock.boottime(), self._clock.now()
         if held.news is not None:
             self._bus.publish(held.news)
         guarded = held.spec.guard is Guard.ADVISORY_LOCK
         if guarded and (refusal := self._refused_lock(claim)) is not None:
-            self._write(held, refusal)  # quietly: it may be so for hours, a second at a time
+            self._write(held, refusal, None, leave)  # quietly: it may be so for hours, a second at a time
             return
         self._bus.publish(AttemptStarted(**_about(claim, self._owner), start_delay=_delay(claim, now)))
         ending = self._unsecret(self._execute(held, now))
         if guarded:
             self._job_locks.free(claim.job)  # before the outcome is written: who sees the run ended finds the lock free
-        written = self._write(held, ending)
-        if written is None:
-            return
-        status, decision = written
-        self._bus.publish(
-            AttemptEnded(
-                **_about(claim, self._owner),
+        self._write(held, ending, self._clock.boottime() - begun, leave)
+
+    def _write(self, held: Held, ending: Ending, took: float | None, leave: Callable[[], None]) -> None:
+        """Have the outcome written and, where `took` says how many seconds it was about, told."""
+        claim = held.claim
+        decision = decide_outcome(held.spec, claim, ending, random.random())  # noqa: S311 - jitter, not a secret
+
+        def told(written: Written) -> None:
+            try:
+                for event in self._events(claim, ending, decision, written, took):
+                    self._bus.publish(event)
+            finally:
+                leave()
+
+        self._settler.settle(Settlement(claim.id, claim.attempt, decision, ending), told)
+
+    def _events(
+        self, claim: Claim, ending: Ending, decision: Decision, written: Written, took: float | None
+    ) -> Iterator[Event]:
+        about = _about(claim, self._owner)
+        if written.given_up:
+            yield OutcomeUnwritten(**about, outcome=ending.outcome)
+        elif written.status is None:
+            yield WriteFenced(**about, outcome=ending.outcome)
+        if written.recovered:
+            yield AnswerRecovered(**about, what="outcome")
+        if written.status is not None and took is not None:
+            yield AttemptEnded(
+                **about,
                 outcome=ending.outcome,
-                status=status,
-                duration=self._clock.boottime() - begun,
-                ready_in=decision.ready_in if status == decision.status == "queued" else None,
+                status=written.status,
+                duration=took,
+                ready_in=decision.ready_in if written.status == decision.status == "queued" else None,
                 error_class=ending.error_class,
                 error_text=ending.error_text,
                 result=ending.result,
                 output_tail=ending.output_tail,
             )
-        )
-
-    def _write(self, held: Held, ending: Ending) -> tuple[Status, Decision] | None:
-        """Have the outcome written; returns the run's status now, and what was decided. None: fenced, or given up."""
-        claim = held.claim
-        decision = decide_outcome(held.spec, claim, ending, random.random())  # noqa: S311 - jitter, not a secret
-        try:
-            written = self._settler.settle(Settlement(claim.id, claim.attempt, decision, ending))
-        except Unwritten:
-            self._bus.publish(OutcomeUnwritten(**_about(claim, self._owner), outcome=ending.outcome))
-            return None
-        if written is None:
-            self._bus.publish(WriteFenced(**_about(claim, self._owner), outcome=ending.outcome))
-            return None
-        if written.recovered:
-            self._bus.publish(AnswerRecovered(**_about(claim, self._owner), what="outcome"))
-        return written.status, decision
 
     def _refused_lock(self, claim: Claim) -> Ending | None:
         """Take the lock of a guarded job; the Ending: somebody else has it, and the run goes back to the queue."""

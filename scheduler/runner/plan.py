@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from scheduler.core.model import JobSpec
-from scheduler.core.schedule import next_after
+from scheduler.core.schedule import Due, due, next_after
 from scheduler.store.jobs import KnownJob
 
 
@@ -18,6 +18,7 @@ class Planned:
 
     `watermark`: as last seen in the database. `next`: the first tick after it, None: none to come. `at_rest`: the job
     stands still here (paused, removed, or another file's spec is in force). Moved by the ticker alone.
+    `_following`: the tick after `next`, in a tuple once the calendar has been asked for it.
     """
 
     id: int
@@ -26,12 +27,27 @@ class Planned:
     watermark: datetime
     next: datetime | None = None
     at_rest: bool = False
+    _following: tuple[datetime | None] | None = None
+
+    def due(self, now: datetime) -> Due:
+        """The ticks in (watermark, now]: most often `next` alone, which costs one look at the calendar."""
+        if self.spec.schedule is None or self.next is None or self.next > now:
+            return Due()
+        if self._following is None:
+            self._following = (next_after(self.spec.schedule, self.next),)
+        (following,) = self._following
+        if following is None or following > now:
+            return Due((self.next,))
+        return due(self.spec.schedule, self.watermark, now, max(1, self.spec.misfire.limit))
 
     def move(self, watermark: datetime) -> None:
         """The watermark is here; the calendar is asked only when it changed."""
         if self.next is None or watermark != self.watermark:
-            self.watermark = watermark
-            self.next = None if self.spec.schedule is None else next_after(self.spec.schedule, watermark)
+            if self._following is not None and watermark == self.next:
+                (self.next,) = self._following  # asked for already
+            else:
+                self.next = None if self.spec.schedule is None else next_after(self.spec.schedule, watermark)
+            self.watermark, self._following = watermark, None
 
     def stand_down(self) -> None:
         """Not ours to tick, until the plan is read again."""

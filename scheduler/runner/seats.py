@@ -84,21 +84,26 @@ class Held:
                 self.execution.cancel()
 
 
-class Seats:
-    """`count` seats, each a thread at most. Thread-safe.
+Attend = Callable[[Held, Callable[[], None]], None]
 
-    `attend` carries out what is seated. `freed` is called when a seat is free again, `failed` when an attempt could not
-    be carried to its end. All are set before the first run.
+
+class Seats:
+    """`count` seats. Thread-safe.
+
+    `attend` carries out what is seated, and calls what it was given when the seat may be free: its thread need not wait
+    for that. `freed` is called when a seat is free again, `failed` when an attempt could not be carried to its end. All
+    are set before the first run.
     """
 
-    def __init__(self, count: int, attend: Callable[[Held], None] = lambda _: None) -> None:
+    def __init__(self, count: int, attend: Attend = lambda _, leave: leave()) -> None:
         self.count = count
         self.attend = attend
         self.freed: Callable[[], None] = lambda: None
         self.failed: Callable[[Exception], None] = lambda _: None
-        self._threads = Threads(count, "seat")
+        self._threads = Threads(count + 1, "seat")  # one may be writing the others' outcomes, its own seat free
         self._changed = threading.Condition()
         self._reserved = 0
+        self._wanted = count + 1  # free seats that somebody waits for; more than there are: nobody does
         self._held: set[Held] = set()  # by identity: two attempts of one run may be here, a zombie and its successor
         self._claiming: set[UUID] = set()
         self._closed_for: set[str] = set()
@@ -126,8 +131,20 @@ class Seats:
     def give_back(self, number: int) -> None:
         """Seats that were reserved and not needed."""
         with self._changed:
-            self._reserved -= number
-            self._changed.notify_all()
+            self._free(number)
+
+    @property
+    def free(self) -> int:
+        """How many seats nobody has."""
+        return self.count - self._reserved
+
+    def wait_free(self, wanted: int, seconds: float) -> bool:
+        """Wait until so many seats are free (all, if there are fewer); whether any became free. For one thread."""
+        with self._changed:
+            before, self._wanted = self._reserved, min(wanted, self.count)
+            self._changed.wait_for(lambda: self.free >= self._wanted, timeout=seconds)
+            self._wanted = self.count + 1
+            return self._reserved < before
 
     def claiming(self, ids: Iterable[UUID]) -> AbstractContextManager[None]:
         """Around a claim: runs with these ids may be ours before any seat knows them."""
@@ -141,14 +158,24 @@ class Seats:
 
     def _sit(self, held: Held) -> None:
         try:
-            self.attend(held)
+            self.attend(held, lambda: self._leave(held))
         except Exception as error:  # its outcome could not be written: nothing of a job's own gets here
             self.failed(error)
+            self._leave(held)
+
+    def _leave(self, held: Held) -> None:
         with self._changed:
+            if held not in self._held:  # it was left before its thread failed
+                return
             self._held.discard(held)
-            self._reserved -= 1
-            self._changed.notify_all()
+            self._free(1)
         self.freed()
+
+    def _free(self, number: int) -> None:
+        """Holds the lock. Wakes nobody who would only go back to sleep."""
+        self._reserved -= number
+        if self._reserved == 0 or self.free >= self._wanted:
+            self._changed.notify_all()
 
     def held(self) -> list[Held]:
         """The runs in the seats now."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
@@ -24,6 +25,7 @@ from scheduler.core.events import (
     ReplicaStarted,
     ReplicaStopped,
 )
+from scheduler.core.model import Isolation
 from scheduler.core.policy import reconnect_wait
 from scheduler.kinds import Kind, Stop
 from scheduler.runner.alarm import Alarm
@@ -58,7 +60,7 @@ class Parts:
     keeper: Keeper
     sweeper: Sweeper
     charge: Charge
-    kinds: tuple[Kind, ...]
+    kinds: Mapping[Isolation, Kind]
     wakeup: Wakeup
     sessions: dict[str, Session]
 
@@ -69,6 +71,7 @@ class Facts:
 
     `drain`: seconds bodies have after a signal. `takes_work`: it ticks, dequeues and takes over; one that does not only
     executes what it is told to. `direct_url`: the way past a pooler, if it was given; `guarded`: jobs that need one.
+    `isolations`: how the plan's bodies run.
     """
 
     version: str
@@ -77,6 +80,7 @@ class Facts:
     takes_work: bool = True
     direct_url: str | None = None
     guarded: tuple[str, ...] = ()
+    isolations: frozenset[Isolation] = frozenset()
 
 
 class Service:
@@ -118,6 +122,8 @@ class Service:
         if not self._reach():
             return
         open_dedicated(parts.sessions["keeper"], room, facts.direct_url, facts.guarded)
+        for isolation in facts.isolations:
+            parts.kinds[isolation].warm()
         room.bus.publish(
             ReplicaStarted(
                 replica=room.owner.name,
@@ -182,6 +188,8 @@ class Service:
     def _tick(self) -> float:
         """One pass of the ticker, and the alarm for the next."""
         self._parts.follower.follow()
+        for kind in self._parts.kinds.values():
+            kind.tidy()
         if not self._parts.charge.clock_watch.claims:
             return 1.0  # others do the work
         again = self._parts.ticker.tick()
@@ -212,7 +220,7 @@ class Service:
         self._wait_for_bodies()
         handed_back = self._stop_bodies()
         self._end(("keeper", self._keeps))
-        for kind in parts.kinds:
+        for kind in parts.kinds.values():
             kind.close()
         parts.seats.wait_empty(PATIENCE)  # what became of the last bodies is counted before we leave
         with suppress(ContactLost, Refused):  # the exit code is for what ended the replica, not for this

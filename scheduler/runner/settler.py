@@ -4,107 +4,125 @@ from __future__ import annotations
 
 import random
 import threading
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from scheduler.core.model import Outcome, Status
 from scheduler.core.policy import Decision, reconnect_wait
+from scheduler.runner.room import Room
 from scheduler.store import runs
-from scheduler.store.claims import Owner
 from scheduler.store.connect import one_line
 from scheduler.store.engine import Blocked, ContactLost, Refused, Session
 from scheduler.store.runs import Settlement
 
-BLOCKED_WAIT = 0.2  # seconds before a locked row is tried again
-
-
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    """One settlement on its way. `status`: what the run is now; None: fenced.
-
-    `unwritten`: given up. `blocked`: somebody has the row locked; it is to be tried again. `unclear`: an answer was
-    lost; `recovered`: what had been sent had been written all the same.
-    """
-
-    settlement: Settlement
-    done: threading.Event = field(default_factory=threading.Event)
-    status: Status | None = None
-    leads: bool = False
-    unwritten: bool = False
-    blocked: bool = False
-    unclear: bool = False
-    recovered: bool = False
+BLOCKED_WAIT = 0.2  # seconds before an end whose row is locked is tried again
+REFUSED_WAIT = 1.0  # and one that was refused for no fault of its own: a right is missing, say
+_OF_THE_DATA = ("22", "23", "54")  # classes of errors: what was sent cannot be stored, now or ever
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What the run is now. `recovered`: an answer was lost, and this very end had been written."""
+    """What has become of an end. `status`: what the run is now; None: it was fenced, or `given_up`.
 
-    status: Status
-    recovered: bool
+    `recovered`: an answer was lost, and this very end had been written. `given_up`: the database could not be reached
+    before this replica had to go; the lease brings the run back.
+    """
+
+    status: Status | None
+    recovered: bool = False
+    given_up: bool = False
 
 
-class Unwritten(Exception):
-    """The database could not be reached before this replica had to go; the lease brings the run back."""
+Told = Callable[[Written], None]
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """One settlement on its way. `told` is called once, with what has become of it.
+
+    `unclear`: an answer was lost. `pause`: seconds until it is tried again, which is at `not_before` (CLOCK_BOOTTIME).
+    """
+
+    settlement: Settlement
+    told: Told
+    written: Written | None = None
+    unclear: bool = False
+    pause: float = BLOCKED_WAIT
+    not_before: float = 0.0
 
 
 class Settler:
-    """Seat threads settle here. One of them leads: it writes for all that have gathered, then hands the lead on."""
+    """Seat threads leave their ends here, and go on. One of them leads: it writes all that gathers, till none is left.
 
-    def __init__(self, session: Session, owner: Owner) -> None:
-        self._session, self._owner = session, owner
+    So what runs is never in the way of what has run: with no-op bodies one thread works while another writes.
+    """
+
+    def __init__(self, session: Session, room: Room) -> None:
+        self._session, self._owner, self._clock = session, room.owner, room.clock
         self._lock = threading.Lock()
         self._gathered: list[_Waiting] = []
+        self._later: list[_Waiting] = []  # the leader's alone
         self._led = False
-        self._give_up = threading.Event()
+        self._come, self._give_up = threading.Event(), threading.Event()
 
-    def settle(self, settlement: Settlement) -> Written | None:
-        """Write one end; None: it was fenced. Raises Unwritten.
+    def settle(self, settlement: Settlement, told: Told) -> None:
+        """Have one end written; `told` is called by whoever has written it, this thread or another.
 
         Waits out an outage of the database and locks on the run's row, until `give_up`.
         """
-        while True:
-            mine = self._join(settlement)
-            if mine.unwritten or (mine.blocked and self._give_up.wait(BLOCKED_WAIT)):
-                raise Unwritten
-            if not mine.blocked:
-                return None if mine.status is None else Written(mine.status, mine.recovered)
-
-    def _join(self, settlement: Settlement) -> _Waiting:
-        """Have it written with the next batch, as its leader or by another."""
-        mine = _Waiting(settlement)
         with self._lock:
-            self._gathered.append(mine)
-            if not self._led:
-                self._led = mine.leads = True
-        if not mine.leads:
-            mine.done.wait()
-        if mine.leads:
+            self._gathered.append(_Waiting(settlement, told))
+            leads, self._led = not self._led, True
+        if leads:
             self._lead()
-        return mine
+        elif self._later:
+            self._come.set()
 
     def give_up(self) -> None:
         """Wait no longer for a database that does not answer."""
         self._give_up.set()
+        self._come.set()
 
     def _lead(self) -> None:
-        """Write the batch that has gathered (one's own is in it), then let the first of the next batch lead."""
-        with self._lock:
-            batch, self._gathered = self._gathered, []
+        """Write what gathers, batch by batch."""
+        batch: list[_Waiting] = []
         try:
-            self._flush(batch)
+            while batch := self._next_batch():
+                self._flush(batch)
+                self._tell(batch)
         except BaseException:
-            for waiting in batch:
-                waiting.unwritten = True
-            raise
-        finally:
             with self._lock:
-                heir = self._gathered[0] if self._gathered else None
-                self._led = heir is not None
-                if heir is not None:
-                    heir.leads = True
-                    heir.done.set()
-            for waiting in batch:
-                waiting.done.set()
+                lost, self._gathered, self._led = batch + self._gathered + self._later, [], False
+            self._later = []
+            for waiting in lost:
+                waiting.told(Written(None, given_up=True))
+            raise
+
+    def _next_batch(self) -> list[_Waiting]:
+        """What has gathered, and what is to be tried again; waits for the latter. Empty: nothing, and nobody leads."""
+        while True:
+            self._come.clear()
+            with self._lock:
+                batch, self._gathered = self._gathered, []
+                self._led = bool(batch or self._later)
+            now = self._clock.boottime()
+            batch += [waiting for waiting in self._later if waiting.not_before <= now or self._give_up.is_set()]
+            self._later = [waiting for waiting in self._later if waiting not in batch]
+            if batch or not self._later:
+                return batch
+            self._come.wait(min(waiting.not_before for waiting in self._later) - now)
+
+    def _tell(self, batch: list[_Waiting]) -> None:
+        batch.reverse()
+        while batch:  # each is told once, whatever happens
+            waiting = batch.pop()
+            if waiting.written is not None:
+                waiting.told(waiting.written)
+            elif self._give_up.is_set():
+                waiting.told(Written(None, given_up=True))
+            else:
+                waiting.not_before = self._clock.boottime() + waiting.pause
+                self._later.append(waiting)
 
     def _flush(self, batch: list[_Waiting]) -> None:
         tries = 0
@@ -117,31 +135,39 @@ class Settler:
                 for waiting in batch:
                     waiting.unclear = True
                 if self._give_up.wait(reconnect_wait(tries, random.random())):  # noqa: S311
-                    for waiting in batch:
-                        waiting.unwritten = True
                     return
                 tries += 1
 
     def _write(self, batch: list[_Waiting]) -> None:
+        unwritten = [waiting for waiting in batch if waiting.written is None]
+        if not unwritten:
+            return
         try:
-            self._write_together(batch)
+            self._write_together(unwritten)
         except Refused:
             # one bad row must hold up no other: one by one, and a refused one again without what it brought
-            for waiting in batch:
-                try:
-                    self._write_together([waiting])
-                except Blocked:
-                    waiting.blocked = True  # back to its own thread: it holds up no other
-                except Refused as error:
-                    waiting.settlement = _refused(waiting.settlement, error)
-                    self._write_together([waiting])
+            for waiting in unwritten:
+                self._write_alone(waiting)
+
+    def _write_alone(self, waiting: _Waiting) -> None:
+        try:
+            self._write_together([waiting])
+        except Refused as error:
+            blocked = isinstance(error, Blocked)
+            if blocked or not _is_of_the_data(error):  # it is tried again, and holds up no other meanwhile
+                waiting.pause = BLOCKED_WAIT if blocked else REFUSED_WAIT
+                return
+            waiting.settlement = _refused(waiting.settlement, error)
+            self._write_together([waiting])
 
     def _write_together(self, batch: list[_Waiting]) -> None:
         settled = {s.id: s for s in runs.settle(self._session, self._owner, [w.settlement for w in batch])}
+        missing = []
         for waiting in batch:
-            found = settled.get(waiting.settlement.id)
-            waiting.status = found.status if found else None
-        missing = [w for w in batch if w.settlement.id not in settled]
+            if found := settled.get(waiting.settlement.id):
+                waiting.written = Written(found.status)
+            else:
+                missing.append(waiting)
         if missing:
             self._recognise(missing)
         promotable = [s.job_id for s in settled.values() if s.waiting]
@@ -156,10 +182,13 @@ class Settler:
         for waiting in missing:
             how = standing.get(waiting.settlement.id)
             if how is not None and how.recorded:
-                waiting.status, waiting.recovered = how.status, waiting.unclear
                 own.append(waiting)
+            else:
+                waiting.written = Written(None)
         if own:
             runs.complete_record(self._session, [w.settlement for w in own])
+            for waiting in own:
+                waiting.written = Written(standing[waiting.settlement.id].status, waiting.unclear)
             self._promote(None)  # the commit that ended them promoted nobody
 
     def _promote(self, jobs: list[int] | None) -> None:
@@ -167,6 +196,11 @@ class Settler:
             runs.promote(self._session, jobs)
         except Refused:
             return  # another active run came first: its own end, or the sweeper, promotes
+
+
+def _is_of_the_data(error: Refused) -> bool:
+    """Whether what was sent is to blame. No SQLSTATE: it was refused on this side of the wire, before it was sent."""
+    return error.sqlstate is None or error.sqlstate.startswith(_OF_THE_DATA)
 
 
 def _refused(settlement: Settlement, error: Refused) -> Settlement:

@@ -10,73 +10,84 @@ from collections.abc import Callable
 class Threads:
     """At most `most` threads that do what is given to `submit`, first come first served.
 
-    One thread is being started at a time; having taken its first work, it starts the next while more waits. So whoever
-    submits a herd is not held up by hundreds of thread starts, and bodies that take microseconds are done by a few.
+    One thread is on its way to the work at a time, woken or started; having taken its first work, it brings the next
+    one while more waits. So whoever submits a herd is not held up by hundreds of threads, and bodies that take
+    microseconds are done by a few: to hand work to another thread costs more than they do. The last to fall idle is the
+    first to be woken.
     Daemons: a body that never ends must not keep the process.
     """
 
     def __init__(self, most: int, name: str) -> None:
         self._most, self._name = most, name
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._work: deque[Callable[[], None]] = deque()
-        self._threads = self._idle = 0
-        self._starting = self._closed = False
+        self._idle: list[threading.Lock] = []  # the beds of idle threads, each locked by its own until it is woken
+        self._threads = 0
+        self._coming = self._closed = False
 
     def submit(self, work: Callable[[], None]) -> None:
         """Have `work` done soon. It must not raise."""
-        with self._changed:
+        with self._lock:
             self._work.append(work)
-            if self._idle:
-                self._changed.notify()
-            if not self._may_grow():
-                return
-            self._starting = True
-        self._start()
+            bring = self._who_comes()
+        if bring is not None:
+            bring()
 
     def close(self) -> None:
         """Threads end when they have nothing left to do."""
-        with self._changed:
+        with self._lock:
             self._closed = True
-            self._changed.notify_all()
+            idle, self._idle = self._idle, []
+        for bed in idle:
+            bed.release()
 
-    def _may_grow(self) -> bool:
-        """Whether more work waits than idle threads, woken ones included, will take."""
-        return len(self._work) > self._idle and self._threads < self._most and not self._starting
+    def _who_comes(self) -> Callable[[], None] | None:
+        """How to bring one more thread, if work waits and none is on its way. Holds the lock."""
+        if self._coming or not self._work:
+            return None
+        if self._idle:
+            self._coming = True
+            return self._idle.pop().release
+        if self._threads < self._most:
+            self._coming = True
+            self._threads += 1
+            return self._start
+        return None
 
     def _start(self) -> None:
-        with self._changed:
-            self._threads += 1
-            number = self._threads
         try:
-            threading.Thread(target=self._live, name=f"{self._name}-{number}", daemon=True).start()
+            threading.Thread(target=self._live, name=f"{self._name}-{self._threads}", daemon=True).start()
         except RuntimeError:  # the system gives no thread: those that are there go on, and the next work tries again
-            with self._changed:
+            with self._lock:
                 self._threads -= 1
-                self._starting = False
+                self._coming = False
                 if self._threads == 0:
                     raise
 
     def _live(self) -> None:
-        fresh = True
-        while (work := self._take(fresh)) is not None:
-            fresh = False
+        bed = threading.Lock()
+        bed.acquire()
+        came = True
+        while (work := self._take(bed, came)) is not None:
+            came = False
             work()
 
-    def _take(self, fresh: bool) -> Callable[[], None] | None:
-        """The next work; None: the end. A fresh thread passes the start on to the next one, if there is need."""
-        with self._changed:
-            if fresh:
-                self._starting = False
-            while not self._work:
+    def _take(self, bed: threading.Lock, came: bool) -> Callable[[], None] | None:
+        """The next work; None: the end. `came`: this thread was on its way to it."""
+        while True:
+            with self._lock:
+                if came:
+                    self._coming = False
+                if self._work:
+                    work = self._work.popleft()
+                    bring = self._who_comes()
+                    break
                 if self._closed:
                     self._threads -= 1
                     return None
-                self._idle += 1
-                self._changed.wait()
-                self._idle -= 1
-            work = self._work.popleft()
-            grow = self._may_grow()
-            self._starting = self._starting or grow
-        if grow:
-            self._start()
+                self._idle.append(bed)
+            bed.acquire()
+            came = True
+        if bring is not None:
+            bring()
         return work

@@ -99,11 +99,15 @@ def apply(connection: psycopg.Connection[Any], plan: PlanFile, me: Registration,
     Before a spec changes, the ticks that the old one still owed are accounted for, up to the database's now.
     Raises DatabaseUnreachable when the connection broke, or somebody kept a lock for too long: nothing was done.
     """
+    application = _Application(
+        connection, plan, new_id
+    )  # what takes long with many jobs, before there is a transaction
     try:
         with connection.transaction():
-            return _Application(connection, plan, new_id).apply(me)
+            return application.apply(me)
     except psycopg.OperationalError as error:
-        raise DatabaseUnreachable(f"the plan could not be put in force: {one_line(error)}") from error
+        text = f"the plan could not be put in force: {one_line(error)}"
+        raise DatabaseUnreachable(text, may_heal=True) from error  # another replica's turn took too long, or a reset
 
 
 class _Application:
@@ -111,6 +115,9 @@ class _Application:
 
     def __init__(self, connection: psycopg.Connection[Any], plan: PlanFile, new_id: Callable[[], UUID]) -> None:
         self._connection, self._plan, self._new_id = connection, plan, new_id
+        self._texts = {spec.name: json.dumps(spec.to_dict()) for spec in plan.jobs}
+        self._plain = {name: json.loads(text) for name, text in self._texts.items()}
+        self._key = plan.key
         self._generation = 0
         self._now: datetime
 
@@ -125,8 +132,8 @@ class _Application:
         # two contents seen first at one instant must not get one generation
         self._connection.execute("LOCK TABLE soloist.config IN EXCLUSIVE MODE")
         retention = json.dumps(plan.retention)
-        self.run("register_config", {"config_hash": plan.key, "content": plan.content, "retention": retention})
-        asked = {"config_hash": plan.key, "me": me.id, "silence": SILENCE}
+        self.run("register_config", {"config_hash": self._key, "content": plan.content, "retention": retention})
+        asked = {"config_hash": self._key, "me": me.id, "silence": SILENCE}
         self._generation, newest, self._now = self.run("read_generation", asked)[0]
         if self._generation >= newest:
             done = self._put_in_force()
@@ -154,6 +161,8 @@ class _Application:
     def _put_in_force(self) -> Applied:
         only, generation = self._plan.only, self._generation
         specs = [spec for spec in self._plan.jobs if only is None or spec.name == only]
+        if self._is_in_force(specs):
+            return Applied(generation, in_force=True)
         known = {row[1]: row for row in self.run("lock_jobs", {})}
         wanted = {spec.name for spec in specs}
         # also those that a generation newer than ours removed or changed: nothing of it is in force any more
@@ -175,6 +184,21 @@ class _Application:
             removed=tuple(row[1] for row in gone if not row[6]),
         )
 
+    def _is_in_force(self, specs: list[JobSpec]) -> bool:
+        """Whether nothing is to be done: the normal start. Then no job's row is locked, and no claim is held up."""
+        there = {row[1]: row for row in self.run("see_jobs", {})}
+        alone = self._plan.only is not None
+        return (
+            all(spec.name in there and not self._differs(there[spec.name], spec) for spec in specs)
+            and (alone or {name for name, row in there.items() if not row[6]} == {spec.name for spec in specs})
+            and (alone or all(row[4] <= self._generation for row in there.values()))
+        )
+
+    def _differs(self, row: Row, spec: JobSpec) -> bool:
+        """Whether the job's row says anything else than this spec."""
+        changed = row[3] != spec.hash or row[6] or row[4] > self._generation
+        return bool(changed or row[2] != self._plain[spec.name])
+
     def _settle_accounts(self, rows: list[Row]) -> None:
         """Give every tick that the old specs owe its row. Born queued: whoever holds the new spec runs them."""
         wants = []
@@ -184,7 +208,7 @@ class _Application:
             if not births or paused:
                 continue
             queued = (replace(b, status=Status.QUEUED) if b.status is Status.RUNNING else b for b in births)
-            wants.append(Want(id_, spec, spec_hash, watermark, tuple((self._new_id(), birth) for birth in queued)))
+            wants.append(Want(id_, spec_hash, watermark, tuple((self._new_id(), birth) for birth in queued)))
         if wants:
             nobody = Owner(UUID(int=0), "", 1.0)  # nothing is born running, so nobody owns anything
             claim(self, nobody, wants)
@@ -192,7 +216,7 @@ class _Application:
     def _change(self, kept: list[tuple[Row, JobSpec]]) -> None:
         """Write the specs that differ in anything; only a changed hash makes a new generation and a new start."""
         mine = self._generation
-        stale = [(r, s) for r, s in kept if r[3] != s.hash or r[6] or r[4] > mine or r[2] != _plain(s)]
+        stale = [(row, spec) for row, spec in kept if self._differs(row, spec)]
         if not stale:
             return
         fresh = [row[3] != spec.hash or row[6] for row, spec in stale]
@@ -200,7 +224,7 @@ class _Application:
             "change_jobs",
             {
                 "id": [row[0] for row, _ in stale],
-                "spec": [json.dumps(spec.to_dict()) for _, spec in stale],
+                "spec": [self._texts[spec.name] for _, spec in stale],
                 "spec_hash": [spec.hash for _, spec in stale],
                 "generation": [mine if new else min(r[4], mine) for (r, _), new in zip(stale, fresh, strict=True)],
                 "watermark": [self._now if new else r[5] for (r, _), new in zip(stale, fresh, strict=True)],
@@ -214,13 +238,9 @@ class _Application:
             "add_jobs",
             {
                 "name": [spec.name for spec in added],
-                "spec": [json.dumps(spec.to_dict()) for spec in added],
+                "spec": [self._texts[spec.name] for spec in added],
                 "spec_hash": [spec.hash for spec in added],
                 "watermark": [first_watermark(spec, self._now) for spec in added],
                 "generation": self._generation,
             },
         )
-
-
-def _plain(spec: JobSpec) -> Any:
-    return json.loads(json.dumps(spec.to_dict()))

@@ -10,7 +10,8 @@ from typing import Any
 from uuid import UUID
 
 from scheduler.core.errors import NotFound
-from scheduler.core.model import Birth, Claim, JobSpec, Status, Trigger
+from scheduler.core.model import Birth, Claim, Status, Trigger
+from scheduler.store.arrays import instants, plain, texts
 from scheduler.store.engine import Row, Session, Statements
 
 
@@ -28,7 +29,6 @@ class Want:
     """One job's due ticks as this replica decided them. `seen`: the watermark they were decided from."""
 
     job_id: int
-    spec: JobSpec
     spec_hash: str
     seen: datetime
     births: tuple[tuple[UUID, Birth], ...]
@@ -62,25 +62,19 @@ def claim(session: Statements, owner: Owner, wants: Sequence[Want]) -> ClaimAnsw
         {
             "me": owner.id,
             "lease": owner.lease,
-            "job": [w.job_id for w in ordered],
-            "seen": [w.seen for w in ordered],
-            "spec_hash": [w.spec_hash for w in ordered],
-            "exclusive": [w.spec.exclusive for w in ordered],
-            "retries": [w.spec.retry.attempts - 1 for w in ordered],
-            "after_crash": [w.spec.after_crash.value for w in ordered],
-            "crash_limit": [w.spec.crash_limit for w in ordered],
-            "backoff": [float(w.spec.retry.backoff) for w in ordered],
-            "backoff_max": [float(w.spec.retry.max) for w in ordered],
-            "due_job": [job for job, _, _ in births],
-            "id": [id_ for _, id_, _ in births],
-            "run_key": [b.run_key for _, _, b in births],
-            "tick_key": [b.tick_key for _, _, b in births],
-            "scheduled_at": [b.scheduled_at for _, _, b in births],
-            "status": [b.status.value for _, _, b in births],
-            "skip_reason": [b.skip_reason.value if b.skip_reason else None for _, _, b in births],
-            "if_blocked": [b.if_blocked.value for _, _, b in births],
-            "trigger": [b.trigger.value for _, _, b in births],
-            "note": [_note(b) for _, _, b in births],
+            "job": plain(w.job_id for w in ordered),
+            "seen": instants(w.seen for w in ordered),
+            "spec_hash": plain(w.spec_hash for w in ordered),
+            "due_job": plain(job for job, _, _ in births),
+            "id": plain(id_ for _, id_, _ in births),
+            "run_key": texts(b.run_key for _, _, b in births),
+            "tick_key": texts(b.tick_key for _, _, b in births),
+            "scheduled_at": instants(b.scheduled_at for _, _, b in births),
+            "status": plain(b.status for _, _, b in births),
+            "skip_reason": plain(b.skip_reason for _, _, b in births),
+            "if_blocked": plain(b.if_blocked for _, _, b in births),
+            "trigger": plain(b.trigger for _, _, b in births),
+            "note": texts(_note(b) for _, _, b in births),
         },
     )
     moved, jobs, ids, statuses, blockers, now, _ = rows[0]
@@ -115,7 +109,7 @@ class Lost:
 
 def read_lost(session: Session, ticks: Sequence[tuple[int, str]]) -> tuple[Lost, ...]:
     """Read the jobs and the runs of ticks that were not won. `ticks`: (job id, run key)."""
-    rows = session.run("read_lost", {"job": [j for j, _ in ticks], "run_key": [k for _, k in ticks]})
+    rows = session.run("read_lost", {"job": plain(j for j, _ in ticks), "run_key": texts(k for _, k in ticks)})
     return tuple(
         Lost(job, key, mark, spec_hash, rest, run, Status(status) if status else None, winner, now)
         for job, key, mark, spec_hash, rest, run, status, winner, now in rows

@@ -32,6 +32,9 @@ _SETTINGS = {
     "search_path": "",
     # a chunk's plan does not depend on what is in it, and planning it costs as much as running it (measured)
     "plan_cache_mode": "force_generic_plan",
+    # it is made while tables may be small, when reading them whole is cheapest, and serves after they have grown
+    "enable_seqscan": "off",
+    "enable_mergejoin": "off",
     # the server's side of it: it must notice by itself that a replica is gone, for it holds that replica's locks
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from scheduler.core.model import Status
+from scheduler.store.arrays import instants, plain
 from scheduler.store.engine import Session
 
 
@@ -31,6 +33,25 @@ class KnownJob:
 def read_jobs(session: Session, names: Sequence[str] | None = None) -> tuple[KnownJob, ...]:
     """The jobs as they stand (None: all)."""
     return tuple(KnownJob(*row) for row in session.run("read_jobs", {"name": None if names is None else list(names)}))
+
+
+class Moved(NamedTuple):
+    """A job that is not as it was seen. `at_rest`: it is not ours to tick: paused, removed, or of another spec."""
+
+    job_id: int
+    watermark: datetime
+    at_rest: bool
+
+
+def read_moved(session: Session, seen: Sequence[tuple[int, datetime, str]]) -> tuple[Moved, ...]:
+    """Which of these jobs have changed. `seen`: (job id, watermark, spec hash)."""
+    asked = {
+        "job": plain(job for job, _, _ in seen),
+        "seen": instants(watermark for _, watermark, _ in seen),
+        "spec_hash": plain(spec_hash for _, _, spec_hash in seen),
+    }
+    columns = session.run("read_moved", asked)[0]
+    return tuple(Moved(*row) for row in zip(*(column or () for column in columns), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

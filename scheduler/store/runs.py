@@ -6,11 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from operator import attrgetter
 from uuid import UUID
 
 from scheduler.core.model import Ending, Status
 from scheduler.core.policy import Decision
+from scheduler.store.arrays import plain, texts
 from scheduler.store.claims import Owner
 from scheduler.store.engine import CALL_DEADLINE, Session
 
@@ -82,19 +83,20 @@ class Settled:
 
 def settle(session: Session, owner: Owner, ends: Sequence[Settlement]) -> tuple[Settled, ...]:
     """Write the ends of attempts in one statement. What does not come back was fenced, or had been written before."""
+    ends = sorted(ends, key=attrgetter("id"))
     rows = session.run(
         "settle",
         {
             "me": owner.id,
             "name": owner.name,
             **_columns(ends),
-            "status": [e.decision.status.value for e in ends],
-            "skip_reason": [e.decision.skip_reason.value if e.decision.skip_reason else None for e in ends],
-            "ready_in": [float(e.decision.ready_in) for e in ends],
-            "spent": [e.decision.spent for e in ends],
-            "crashed": [e.decision.crashed for e in ends],
-            "outcome": [e.ending.outcome.value for e in ends],
-            "error_class": [e.ending.error_class for e in ends],
+            "status": plain(e.decision.status for e in ends),
+            "skip_reason": plain(e.decision.skip_reason for e in ends),
+            "ready_in": plain(e.decision.ready_in for e in ends),
+            "spent": plain(e.decision.spent for e in ends),
+            "crashed": plain(e.decision.crashed for e in ends),
+            "outcome": plain(e.ending.outcome for e in ends),
+            "error_class": texts(e.ending.error_class for e in ends),
         },
     )
     return tuple(Settled(id_, job, Status(status), waiting) for id_, job, status, waiting, _ in rows)
@@ -105,17 +107,18 @@ def complete_record(session: Session, ends: Sequence[Settlement]) -> None:
     session.run("complete_record", _columns(ends))
 
 
-def _columns(ends: Sequence[Settlement]) -> dict[str, list[Any]]:
+def _columns(ends: Sequence[Settlement]) -> dict[str, str]:
+    endings = [end.ending for end in ends]
     return {
-        "id": [e.id for e in ends],
-        "attempt": [e.attempt for e in ends],
-        "result": [None if e.ending.result is None else json.dumps(e.ending.result) for e in ends],
-        "error_text": [e.ending.error_text for e in ends],
-        "output_tail": [e.ending.output_tail for e in ends],
-        "output_bytes": [e.ending.output_bytes for e in ends],
-        "exit_code": [e.ending.exit_code for e in ends],
-        "cpu": [None if e.ending.cpu is None else float(e.ending.cpu) for e in ends],
-        "peak_rss": [e.ending.peak_rss for e in ends],
+        "id": plain(e.id for e in ends),
+        "attempt": plain(e.attempt for e in ends),
+        "result": texts(None if e.result is None else json.dumps(e.result) for e in endings),
+        "error_text": texts(e.error_text for e in endings),
+        "output_tail": texts(e.output_tail for e in endings),
+        "output_bytes": plain(e.output_bytes for e in endings),
+        "exit_code": plain(e.exit_code for e in endings),
+        "cpu": plain(e.cpu for e in endings),
+        "peak_rss": plain(e.peak_rss for e in endings),
     }
 
 

@@ -43,7 +43,7 @@ class Rooms:
 
     def close(self) -> None:
         self.gate.touch()
-        for kind in self.parts.kinds:
+        for kind in self.parts.kinds.values():
             kind.close()
         for session in self.parts.sessions.values():
             session.close()

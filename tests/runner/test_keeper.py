@@ -29,7 +29,7 @@ def kept(facts: Scene) -> tuple[Keeper, Held]:
     room = Room(facts.owner("keeps", lease=5.0), facts.clock, facts.bus)
     claim = Claim(facts.running(room.owner, JOB), "a", "k", at(1), 1, 0, 0, Trigger.SCHEDULE)
     held = Held(claim, JOB, trust=facts.clock.boottime() + 1)
-    seats = Seats(1, lambda _: None)
+    seats = Seats(1)
     seats._held.add(held)
     session = facts.session("keeper")
     presence = Presence(session, room, seats, ())

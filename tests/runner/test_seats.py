@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
@@ -21,7 +22,12 @@ def held(number: int, attempt: int = 1) -> Held:
 def test_a_zombie_and_its_successor_have_a_seat_each() -> None:
     """Both may be here: the first attempt froze, and this very replica took the run over."""
     gates = {1: threading.Event(), 2: threading.Event()}
-    seats = Seats(4, lambda one: gates[one.claim.attempt].wait(30) and None)
+
+    def attend(one: Held, leave: Callable[[], None]) -> None:
+        gates[one.claim.attempt].wait(30)
+        leave()
+
+    seats = Seats(4, attend)
     assert seats.reserve(2) == 2
     first, second = held(7, 1), held(7, 2)
     seats.begin(first)
@@ -35,7 +41,7 @@ def test_a_zombie_and_its_successor_have_a_seat_each() -> None:
 def test_an_attempt_that_cannot_be_carried_to_its_end_is_told_and_frees_its_seat() -> None:
     told: list[Exception] = []
 
-    def attend(_: Held) -> None:
+    def attend(_: Held, leave: Callable[[], None]) -> None:
         raise LookupError("no table")
 
     seats = Seats(1, attend)
@@ -46,8 +52,50 @@ def test_an_attempt_that_cannot_be_carried_to_its_end_is_told_and_frees_its_seat
     assert isinstance(told[0], LookupError)
 
 
+def test_a_seat_is_taken_until_it_is_left_and_left_once() -> None:
+    """Its thread may go before the outcome is written; a thread that fails after that must not free a second seat."""
+    leaves: list[Callable[[], None]] = []
+
+    def attend(_: Held, leave: Callable[[], None]) -> None:
+        leaves.append(leave)
+        if len(leaves) == 2:
+            leave()
+            raise LookupError("after the outcome")
+
+    seats = Seats(3, attend)
+    assert seats.reserve(3) == 3
+    seats.begin(held(1))
+    eventually(lambda: len(leaves) == 1, "the first is attended")
+    seats.begin(held(2))
+    eventually(lambda: seats.free == 1, "the second has left")
+    seats.begin(held(3))
+    eventually(lambda: len(leaves) == 3, "the third is attended")
+    assert [one.claim.id.int for one in sorted(seats.held(), key=lambda one: one.claim.id)] == [1, 3]
+    assert seats.free == 1
+    leaves[0]()
+    leaves[2]()
+    assert seats.wait_empty(30)
+
+
+def test_whoever_waits_for_seats_gets_what_becomes_free() -> None:
+    gate = threading.Event()
+
+    def attend(_: Held, leave: Callable[[], None]) -> None:
+        gate.wait(30)
+        leave()
+
+    seats = Seats(2, attend)
+    assert seats.reserve(2) == 2
+    for number in (1, 2):
+        seats.begin(held(number))
+    assert not seats.wait_free(1, 0.01), "none became free"
+    gate.set()
+    assert seats.wait_free(9, 30), "all there are"
+    assert seats.reserve(9) == 2
+
+
 def test_ids_on_their_way_are_known() -> None:
-    seats = Seats(1, lambda _: None)
+    seats = Seats(1)
     with seats.claiming([UUID(int=3)]):
         assert seats.known() == {UUID(int=3)}
     assert seats.known() == set()

@@ -26,6 +26,14 @@ JOB = spec("a", overlap=Overlap.ALLOW)
 Build = Callable[..., Sweeper]
 
 
+def _attend(note: Callable[[Held], None]) -> Callable[[Held, Callable[[], None]], None]:
+    def attend(held: Held, leave: Callable[[], None]) -> None:
+        note(held)
+        leave()
+
+    return attend
+
+
 @pytest.fixture
 def build(facts: Scene) -> Build:
     """A sweeper with this many seats; what it seats is in `attended`."""
@@ -36,7 +44,7 @@ def build(facts: Scene) -> Build:
         plan = PlanInForce([JOB])
         plan.swap(tuple(facts.known().values()), 1)
         session = facts.session("sweeper")
-        return Sweeper(session, room, plan, Seats(seats, attend), Reaper(session, room))
+        return Sweeper(session, room, plan, Seats(seats, _attend(attend)), Reaper(session, room))
 
     return build
 
@@ -168,7 +176,7 @@ def test_a_run_that_ends_while_orphans_are_looked_for_is_not_begun_again(
         gate.wait(30)
         facts.sql("UPDATE soloist.run SET status = 'succeeded', finished_at = now() WHERE id = %s", held.claim.id)
 
-    seats.attend = attend
+    seats.attend = _attend(attend)
     run = facts.running(owner, JOB)
     seats.reserve(1)
     seats.begin(Held(Claim(run, "a", "k", at(1), 1, 0, 0, Trigger.SCHEDULE), JOB, facts.clock.boottime() + 60))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
-from scene import Scene, at, birth, spec
+from scene import BASE, Scene, at, birth, spec
 
 from scheduler.core.errors import NotFound
-from scheduler.core.model import Overlap, SkipReason, Status, Trigger
+from scheduler.core.model import AfterCrash, Overlap, RetryPolicy, SkipReason, Status, Trigger
 from scheduler.store import claims
 from scheduler.store.claims import Request
 
@@ -131,7 +132,7 @@ def test_a_chunk_of_250_jobs_is_claimed_by_one_statement(scene: Scene) -> None:
     known = scene.jobs(*specs)
     wants = [
         claims.Want(
-            known[s.name].id, s, s.hash, at(0), ((uuid.uuid4(), birth(1)), (uuid.uuid4(), birth(2, Status.QUEUED)))
+            known[s.name].id, s.hash, at(0), ((uuid.uuid4(), birth(1)), (uuid.uuid4(), birth(2, Status.QUEUED)))
         )
         for s in specs
     ]
@@ -172,3 +173,26 @@ def test_a_manual_run_beside_an_active_one_waits(scene: Scene) -> None:
     )
     assert created.status is Status.WAITING
     assert scene.row(created.id)["payload"] == {"x": 1}
+
+
+def test_a_run_takes_its_policy_from_the_spec_that_is_in_force(scene: Scene) -> None:
+    mild = spec("a", overlap=Overlap.ALLOW)
+    strict = spec("a", after_crash=AfterCrash.FAIL, crash_limit=7, retry=RetryPolicy(4, 2.5, 9.0))
+    scene.apply(mild)
+    scene.apply(strict, content="2")
+    scene.sql("UPDATE soloist.job SET watermark = %s", BASE)
+    row = scene.row(scene.running(scene.owner(), strict))
+    found = [
+        row[name] for name in ("exclusive", "retries_left", "after_crash", "crash_limit", "backoff", "backoff_max")
+    ]
+    assert found == [True, 3, "fail", 7, 2.5, 9.0]
+
+
+def test_a_job_with_runs_cannot_be_deleted(scene: Scene) -> None:
+    scene.jobs(spec("a"), spec("b"))
+    scene.running(scene.owner(), spec("a"))
+    scene.sql("DELETE FROM soloist.plan_job")
+    with pytest.raises(psycopg.errors.ForeignKeyViolation, match="job a has runs"):
+        scene.sql("DELETE FROM soloist.job WHERE name = 'a'")
+    scene.sql("DELETE FROM soloist.job WHERE name = 'b'")
+    assert set(scene.known()) == {"a"}

@@ -99,7 +99,7 @@ class Racer:
                 mine = self.specs[job.name]
                 due = [t for t in self.ticks if job.watermark < t <= now]
                 born = tuple((uuid.UUID(str(uuid7())), self.birth(mine, t)) for t in due)
-                wants.append(Want(job.id, mine, mine.hash, job.watermark, born))
+                wants.append(Want(job.id, mine.hash, job.watermark, born))
             answer = claims.claim(self.session, self.owner, wants)
             self.made.update(row.status.value for row in answer.made)
             mine_now = [row.id for row in answer.made if row.status is Status.RUNNING]
@@ -172,7 +172,7 @@ def test_chunks_in_different_order_do_not_deadlock(scene: Scene) -> None:
             gate.wait(60)
             for chunk in chunks[n:] + chunks[:n]:
                 wants = [
-                    Want(known[s.name].id, s, s.hash, at(tick - 1), ((uuid.UUID(str(uuid7())), birth(tick)),))
+                    Want(known[s.name].id, s.hash, at(tick - 1), ((uuid.UUID(str(uuid7())), birth(tick)),))
                     for s in chunk
                 ]
                 random.Random(n).shuffle(wants)

@@ -53,7 +53,7 @@ def test_waiting_runs_all_get_their_turn_and_never_two_at_once(scene: Scene) -> 
                 claims.create_run(session, request)
             seen = {job.name: job.watermark for job in scene_jobs(session)}
             late = birth(1000 * (n + 1) + number, Status.QUEUED, trigger=Trigger.CATCH_UP, if_blocked=Status.WAITING)
-            wants = [Want(known[s.name].id, s, s.hash, seen[s.name], ((uuid.UUID(str(uuid7())), late),)) for s in specs]
+            wants = [Want(known[s.name].id, s.hash, seen[s.name], ((uuid.UUID(str(uuid7())), late),)) for s in specs]
             claims.claim(session, owner, wants)
 
     def scene_jobs(session: object) -> object:

@@ -12,17 +12,14 @@
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), want AS MATERIALIZED (
-    SELECT * FROM unnest(
-        %(job)s::int[], %(seen)s::timestamptz[], %(spec_hash)s::text[], %(exclusive)s::boolean[], %(retries)s::int[],
-        %(after_crash)s::text[], %(crash_limit)s::int[], %(backoff)s::float8[], %(backoff_max)s::float8[]
-    ) AS w (job, seen, spec_hash, exclusive, retries, after_crash, crash_limit, backoff, backoff_max)
+    SELECT * FROM unnest(%(job)s::int[], %(seen)s::timestamptz[], %(spec_hash)s::text[]) AS w (job, seen, spec_hash)
 ), due AS MATERIALIZED (
     SELECT * FROM unnest(
         %(due_job)s::int[], %(id)s::uuid[], %(run_key)s::text[], %(tick_key)s::text[], %(scheduled_at)s::timestamptz[],
         %(status)s::text[], %(skip_reason)s::text[], %(if_blocked)s::text[], %(trigger)s::text[], %(note)s::text[]
     ) AS d (job, id, run_key, tick_key, scheduled_at, status, skip_reason, if_blocked, trigger, note)
 ), won AS MATERIALIZED (
-    SELECT job.id, want.exclusive, want.spec_hash, want.retries, want.after_crash, want.crash_limit, want.backoff, want.backoff_max
+    SELECT job.id, job.exclusive, job.spec_hash, job.retries, job.after_crash, job.crash_limit, job.backoff, job.backoff_max
     FROM soloist.job
     JOIN want ON want.job = job.id AND want.seen = job.watermark AND want.spec_hash = job.spec_hash
     WHERE job.paused_at IS NULL AND job.removed_at IS NULL

@@ -1,7 +1,7 @@
 -- One run asked for by name: by a person, an application, a CronJob's pod, a retry by hand. Born `running` when the asker runs
 -- it itself (`me`), else `queued`; refused by the overlap index: `if_blocked`. A key that exists gives back the run it names.
 WITH target AS MATERIALIZED (
-    SELECT job.id, job.spec, job.spec_hash, job.spec ->> 'overlap' = 'skip' AS exclusive
+    SELECT job.id, job.spec_hash, job.exclusive, job.retries, job.after_crash, job.crash_limit, job.backoff, job.backoff_max
     FROM soloist.job WHERE job.name = %(job)s::text AND job.removed_at IS NULL
 ), clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
@@ -9,9 +9,8 @@ WITH target AS MATERIALIZED (
     SELECT %(id)s::uuid AS id, target.id AS job, %(run_key)s::text AS run_key,
            COALESCE(%(scheduled_at)s::timestamptz, clock.now) AS scheduled_at, clock.now AS created_at,
            %(trigger)s::text AS trigger, %(triggered_by)s::text AS triggered_by, %(retry_of)s::uuid AS retry_of,
-           target.exclusive, (target.spec -> 'retry' ->> 'attempts')::int - 1 AS retries_left,
-           target.spec ->> 'after_crash' AS after_crash, (target.spec ->> 'crash_limit')::int AS crash_limit,
-           (target.spec -> 'retry' ->> 'backoff')::float8 AS backoff, (target.spec -> 'retry' ->> 'max')::float8 AS backoff_max,
+           target.exclusive, target.retries AS retries_left, target.after_crash, target.crash_limit, target.backoff,
+           target.backoff_max,
            %(payload)s::jsonb AS payload, target.spec_hash, clock.now
     FROM target, clock
     WHERE COALESCE(%(scheduled_at)s::timestamptz, clock.now) <= clock.now
