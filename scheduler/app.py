@@ -40,7 +40,8 @@ from scheduler.runner.witness import Witness
 from scheduler.store.apply import Applier, PlanFile
 from scheduler.store.claims import Owner
 from scheduler.store.connect import masked
-from scheduler.store.engine import Contact, Session
+from scheduler.store.contact import Contact
+from scheduler.store.engine import Session
 from scheduler.store.migrate import migrate
 from scheduler.store.replicas import Registration
 from scheduler.store.wakeup import Wakeup

@@ -20,7 +20,8 @@ from scheduler.store import claims, jobs
 from scheduler.store.apply import Applied, PlanFile, apply
 from scheduler.store.claims import ClaimAnswer, Owner, Want
 from scheduler.store.connect import connect
-from scheduler.store.engine import Contact, Session
+from scheduler.store.contact import Contact
+from scheduler.store.engine import Session
 from scheduler.store.jobs import KnownJob
 from scheduler.store.replicas import Registration
 from scheduler.store.watchdog import Watchdog

@@ -14,9 +14,7 @@ from typing import Any, LiteralString, Protocol
 
 import psycopg
 
-from scheduler.core.clock import Clock
 from scheduler.core.errors import SoloistError
-from scheduler.core.events import Bus, DatabaseLost, DatabaseRegained
 from scheduler.store.connect import (
     CONNECT_DEADLINE,
     LOCK_WAIT,
@@ -27,6 +25,7 @@ from scheduler.store.connect import (
     one_line,
     refuses_everyone,
 )
+from scheduler.store.contact import Contact
 from scheduler.store.sql import load
 from scheduler.store.watchdog import Watchdog, shut
 
@@ -68,38 +67,6 @@ class Statements(Protocol):
         """Run `sql/<name>.sql` and return its rows."""
 
 
-class Contact:
-    """Whether the database answers, told once per change: one line in the log for an outage, not a thousand."""
-
-    def __init__(self, bus: Bus, replica: str, clock: Clock) -> None:
-        self._bus, self._replica, self._clock = bus, replica, clock
-        self._lock = threading.Lock()
-        self._lost_at: float | None = None
-        self._tries = 0
-
-    def failed(self, room: str, error: BaseException) -> None:
-        """A call failed for want of an answer."""
-        with self._lock:
-            self._tries += 1
-            first = self._lost_at is None
-            if first:
-                self._lost_at = self._clock.boottime()
-        if first:
-            self._bus.publish(DatabaseLost(replica=self._replica, room=room, error=one_line(error)))
-
-    def worked(self, room: str) -> None:
-        """A call came back."""
-        if not self._tries:  # the common case, without the lock
-            return
-        with self._lock:
-            lost_at, tries = self._lost_at, self._tries
-            self._lost_at, self._tries = None, 0
-        if lost_at is None:
-            return
-        after = self._clock.boottime() - lost_at
-        self._bus.publish(DatabaseRegained(replica=self._replica, room=room, after=after, tries=tries))
-
-
 class Session:
     """One room's autocommit session; connects when needed, and again after a loss.
 
@@ -114,6 +81,7 @@ class Session:
         self._lock = threading.RLock()
         self._greetings: list[tuple[LiteralString, Sequence[Any]]] = []
         self._direct = False
+        self._used_at: float | None = None  # when the present connection last answered
         self.companions: tuple[Session, ...] = ()  # this replica's other sessions
         self.pooled = False
         self.epoch = 0
@@ -182,6 +150,7 @@ class Session:
         finally:
             self._watchdog.end(number)
         self._contact.worked(self._room)
+        self._used_at = self._contact.now()
         return rows
 
     def _connected(self) -> Line:
@@ -214,8 +183,11 @@ class Session:
             self._watchdog.end(number)
 
     def _drop(self, error: psycopg.Error) -> None:
+        """The session is of no use any more."""
+        refused = self._line is not None and not self._line.closed
         self._let_go()
-        self._contact.failed(self._room, error)
+        self._contact.failed(self._room, error, refused=refused, used_at=self._used_at)
+        self._used_at = None
 
     def _let_go(self) -> None:
         line, self._line = self._line, None

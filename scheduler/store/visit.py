@@ -13,7 +13,8 @@ from scheduler.core.clock import Clock
 from scheduler.core.errors import DatabaseUnreachable, SchemaMismatch
 from scheduler.core.events import Bus
 from scheduler.store.connect import connect_once, masked, one_line
-from scheduler.store.engine import Contact, ContactLost, Refused, Session
+from scheduler.store.contact import Contact
+from scheduler.store.engine import ContactLost, Refused, Session
 from scheduler.store.rights import ALL, lacks_right
 from scheduler.store.watchdog import Watchdog
 

@@ -22,7 +22,8 @@ from scheduler.store import claims, connect, jobs, replicas, runs
 from scheduler.store import migrate as store_migrate
 from scheduler.store.apply import Applier, PlanFile
 from scheduler.store.claims import Owner, Request
-from scheduler.store.engine import Contact, ContactLost, Session
+from scheduler.store.contact import Contact
+from scheduler.store.engine import ContactLost, Session
 from scheduler.store.replicas import Counts
 from scheduler.store.runs import Settlement
 from scheduler.store.visit import visit, visit_session

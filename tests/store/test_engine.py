@@ -17,7 +17,8 @@ from scene import Scene
 from scheduler.core.errors import DatabaseUnreachable
 from scheduler.core.events import DatabaseLost, DatabaseRegained
 from scheduler.store.connect import connect_once, masked
-from scheduler.store.engine import Blocked, Contact, ContactLost, Refused, Session
+from scheduler.store.contact import Contact
+from scheduler.store.engine import Blocked, ContactLost, Refused, Session
 from scheduler.store.wakeup import Wakeup
 
 
