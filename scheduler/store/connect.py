@@ -202,6 +202,11 @@ def unreachable(database_url: str, error: BaseException, variable: str = VARIABL
     return DatabaseUnreachable(f"{said}\nIs it running, and is {variable} right?", may_heal=_may_heal(error))
 
 
+def is_full(error: BaseException) -> bool:
+    """Whether the server is there and well, and has no room for one more session."""
+    return any(word in str(error) for word in _FULL)
+
+
 def _may_heal(error: BaseException) -> bool:
     """Whether waiting may help: nobody answered, or the server said that it takes nobody just now."""
     text = str(error)

@@ -22,6 +22,7 @@ from scheduler.store.connect import (
     STATEMENT_TIMEOUT,
     Line,
     connect,
+    is_full,
     one_line,
     refuses_everyone,
 )
@@ -158,7 +159,7 @@ class Session:
             try:
                 line = connect(self._url, self._room, watchdog=self._watchdog, writes=True)
             except psycopg.Error as error:
-                self._contact.failed(self._room, error)
+                self._contact.failed(self._room, error, refused=is_full(error))
                 everyone = refuses_everyone(error, direct=self._direct) and all(one.over for one in self.companions)
                 raise ContactLost(one_line(error), everyone=everyone) from error
             self._line, self.pooled, self._direct = line, line.pooled, line.direct
