@@ -30,10 +30,10 @@ pooler: pooler-transaction pooler-small
 pooler-transaction pooler-small: pooler-%: $(INSTALLED)
 	SOLOIST_TEST_POOLER=$* $(BIN)/pytest -m "not full" -n 4 --dist worksteal
 
-# what a change is checked with: the statements, the traps, whole replicas, their deaths, and the guards past the pooler
+# what a change is checked with: the statements, the traps, races of replicas, their deaths, and the guards past it
 pooler-short: $(INSTALLED)
 	SOLOIST_TEST_POOLER=transaction $(BIN)/pytest -m "not full" -n 4 --dist worksteal tests/store tests/traps \
-		tests/runner tests/race $(addprefix tests/chaos/test_,kill.py transaction_crashes.py advisory_lock.py)
+		tests/race $(addprefix tests/chaos/test_,kill.py transaction_crashes.py advisory_lock.py)
 
 chaos: $(INSTALLED)
 	PYTHONPATH=.:tests $(BIN)/python -m chaos.storm --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))

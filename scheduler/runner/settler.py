@@ -154,6 +154,8 @@ class Settler:
             self._write_together([waiting])
         except Refused as error:
             blocked = isinstance(error, Blocked)
+            if _is_for_good(error):
+                raise  # a table is gone: this replica cannot do its work, and must not look as if it could
             if blocked or not _is_of_the_data(error):  # it is tried again, and holds up no other meanwhile
                 waiting.pause = BLOCKED_WAIT if blocked else REFUSED_WAIT
                 return
@@ -201,6 +203,11 @@ class Settler:
 def _is_of_the_data(error: Refused) -> bool:
     """Whether what was sent is to blame. No SQLSTATE: it was refused on this side of the wire, before it was sent."""
     return error.sqlstate is None or error.sqlstate.startswith(_OF_THE_DATA)
+
+
+def _is_for_good(error: Refused) -> bool:
+    """Whether the statement itself is at odds with the schema; a right that is missing (42501) may be granted."""
+    return (error.sqlstate or "").startswith("42") and error.sqlstate != "42501"
 
 
 def _refused(settlement: Settlement, error: Refused) -> Settlement:

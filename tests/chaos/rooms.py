@@ -71,7 +71,7 @@ class Rooms:
         owner, (job,) = self.parts.room.owner, self.parts.plan.jobs().values()
         before = datetime.fromisoformat(TICK) - timedelta(seconds=1)
         births = decide_tick(job.spec, before, datetime.now(UTC))
-        want = Want(job.id, job.spec, "another spec", before, tuple((uuid4(), birth) for birth in births))
+        want = Want(job.id, "another spec", before, tuple((uuid4(), birth) for birth in births))
         assert not claims.claim(self.parts.sessions["worker"], owner, [want]).made
         assert not claims.dequeue(self.parts.sessions["worker"], owner, self.parts.plan.generation, 4)
         done = Ending(Outcome.SUCCEEDED, result="done", cpu=0.1)

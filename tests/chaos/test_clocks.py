@@ -125,13 +125,14 @@ def test_a_clock_that_goes_away_loses_no_run_that_is_owned(clocked_fleet: Clocke
         hold={"call": "effects:hold", **once(), "args": args},
         work={"call": "effects:append", "every": "1s", "isolation": "thread", "args": {"path": str(fleet.effects)}},
     )
-    owner = fleet.start_at("+0", jobs, "owner").ready()
+    owner = fleet.start_at("+0", jobs, "owner", lease=5.0).ready()
     eventually(lambda: fleet.lines("begin"), "the body begins")
-    other = fleet.start_at("+0", jobs, "other").ready()
+    other = fleet.start_at("+0", jobs, "other", lease=5.0).ready()
     fleet.set_clock("owner", "+300s")
     _away(owner, claims=False)
-    ((until,),) = fleet.sql("SELECT claimed_until FROM soloist.run WHERE status = 'running' AND attempt = 1 LIMIT 1")
-    lasting = "SELECT claimed_until > %s + interval '6 s' FROM soloist.run JOIN soloist.job ON job.id = job"
+    held = "SELECT claimed_until FROM soloist.run JOIN soloist.job ON job.id = job WHERE name = 'hold' AND attempt = 1"
+    ((until,),) = fleet.sql(held)
+    lasting = "SELECT claimed_until > %s + interval '15 s' FROM soloist.run JOIN soloist.job ON job.id = job"
     lasting += " WHERE name = 'hold'"
     seen = len(owner.events("TickWon"))
     eventually(lambda: fleet.sql(lasting, until) == [(True,)], "three leases long it is renewed")

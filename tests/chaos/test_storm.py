@@ -40,10 +40,7 @@ def unfenced(tmp_path: Path) -> Path:
     folder = tmp_path / "unfenced"
     shutil.copytree(str(files("scheduler.store").joinpath("sql")), folder / "sql")
     without = {
-        "settle": (
-            " AND ended.attempt = run.attempt",
-            "WHERE run.claimed_by = %(me)s::uuid AND run.status = 'running'",
-        ),
+        "settle": (" AND run.attempt = ended.attempt AND run.claimed_by = %(me)s::uuid AND run.status = ended.was",),
         "succeed_in_transaction": (
             " AND attempt = %(attempt)s AND claimed_by = %(owner)s::uuid AND status = 'running'",
         ),

@@ -39,3 +39,6 @@ BEGIN
 END $$;
 
 CREATE TRIGGER job_with_runs_stays BEFORE DELETE ON soloist.job FOR EACH ROW EXECUTE FUNCTION soloist.job_guard();
+
+-- What went wrong, newest first, however long the history: only runs that end badly pay for it.
+CREATE INDEX run_troubled ON soloist.run (status, id) WHERE status IN ('failed', 'timed_out', 'cancelled', 'lost');
