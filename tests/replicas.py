@@ -71,6 +71,7 @@ class Nursery:
             with self._said:
                 if "started" in word:
                     self._pids[word["started"]] = word["pid"]
+                    self._exits.pop(word["pid"], None)  # of an earlier one with the same number
                 elif "exit" in word:
                     self._exits[word["pid"]] = word["exit"]
                 self._said.notify_all()
