@@ -188,7 +188,7 @@ def test_a_cut_is_for_the_connection_that_matches(proxy: Proxy) -> None:
         assert not cut.happened.is_set()
         with pytest.raises(psycopg.OperationalError):
             two.execute("SELECT 1")
-        assert cut.happened.is_set()
+        assert cut.happened.wait(30)
 
 
 def test_a_planned_cut_outlives_its_connection_and_may_be_forgotten(proxy: Proxy) -> None:
