@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
+from pooler import direct
 from replicas import HERE, Fleet, Nursery, eventually, jobs_file, once
 from sessions import holder, job_key, keeper_of, terminate
 from side_by_side import bodies, side_by_side
@@ -67,7 +68,7 @@ def test_the_lock_is_held_by_the_owner_for_the_whole_body_and_no_longer(fleet: F
 
 
 def test_a_run_waits_while_somebody_else_holds_its_lock(fleet: Fleet) -> None:
-    with psycopg.connect(fleet.url, autocommit=True) as person:
+    with psycopg.connect(direct(fleet.url), autocommit=True) as person:
         person.execute("SELECT pg_advisory_lock(%s)", [KEY])
         jobs = _jobs(fleet, args={"path": str(fleet.effects), "gate": str(fleet.gate), "slow": []})
         for _ in range(2):
@@ -192,6 +193,7 @@ def test_keys_are_the_same_in_every_process_and_different_for_every_job(
     jobs = jobs_file(**{name: _entry(fleet) for name in names})
     (tmp_path / "other").mkdir()
     other = Fleet(seeded_nursery, tmp_path / "other", fleet.url)
+    other.settings.update(fleet.settings)
     try:
         for one in (fleet, other):
             one.start(jobs, f"of-{one.folder.name}", seats=1).ready()

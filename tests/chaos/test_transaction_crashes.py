@@ -8,6 +8,7 @@ import signal
 import psutil
 import psycopg
 import pytest
+from pooler import direct
 from replicas import Fleet, eventually, jobs_file, once
 
 
@@ -67,7 +68,7 @@ def test_the_commit_of_a_killed_body_may_still_win(fleet: Fleet) -> None:
         "CREATE CONSTRAINT TRIGGER hold AFTER INSERT ON public.effect DEFERRABLE INITIALLY DEFERRED"
         "  FOR EACH ROW EXECUTE FUNCTION public.hold()"
     )
-    with psycopg.connect(fleet.url, autocommit=True) as holder:
+    with psycopg.connect(direct(fleet.url), autocommit=True) as holder:
         holder.execute("SELECT pg_advisory_lock(4711)")
         fleet.start(_jobs(fleet), lease=600.0).ready()
         body = int(eventually(lambda: fleet.lines("begin"), "the body begins")[0][3])

@@ -75,6 +75,7 @@ def test_a_role_without_rights_is_told_what_to_do(server: object, empty_database
     _execute(empty_database_url, "DROP ROLE poor")
 
 
+@pytest.mark.own_session
 def test_a_session_that_is_cut_anywhere_ends_with_one_sentence(database_url: str) -> None:
     with Proxy(database_url) as proxy:
         assert migrate(proxy.url) == ()
