@@ -30,6 +30,7 @@ _SETTINGS = {
     "TimeZone": "UTC",
     "DateStyle": "ISO",  # the driver reads no other, and a role may have one
     "search_path": "",
+    "jit": "off",  # no statement of ours is worth a compilation, whatever the planner thinks that it costs
     # a chunk's plan does not depend on what is in it, and planning it costs as much as running it (measured)
     "plan_cache_mode": "force_generic_plan",
     # it is made while tables may be small, when reading them whole is cheapest, and serves after they have grown

@@ -10,12 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import SHARED
 from replicas import eventually
 
 from benchmarks.ground import REPO
 
-HARNESS = SHARED / "bench" / "benchlib.py"
+HARNESS = REPO.parent / "shared" / "bench" / "benchlib.py"
 
 
 @pytest.mark.full
