@@ -33,8 +33,10 @@ _SETTINGS = {
     "jit": "off",  # no statement of ours is worth a compilation, whatever the planner thinks that it costs
     # a chunk's plan does not depend on what is in it, and planning it costs as much as running it (measured)
     "plan_cache_mode": "force_generic_plan",
-    # it is made while tables may be small, when reading them whole is cheapest, and serves after they have grown
+    # it is made while tables may be small, when reading them whole is cheapest, and serves after they have grown; a bitmap
+    # of the queue is read whole and sorted, where an index would give the first few in order
     "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
     "enable_mergejoin": "off",
     # the server's side of it: it must notice by itself that a replica is gone, for it holds that replica's locks
     "tcp_keepalives_idle": "10",
@@ -50,6 +52,8 @@ POOLED_SETTINGS = (
     "SET LOCAL TimeZone = 'UTC'; "
     "SET LOCAL DateStyle = 'ISO'; "
     "SET LOCAL search_path = ''; "
+    "SET LOCAL enable_seqscan = off; "
+    "SET LOCAL enable_bitmapscan = off; "
 )
 """What stands before each statement behind a pooler, in one message with it and so in one transaction: a plain SET
 would reach whoever is given that server session next."""

@@ -1,11 +1,14 @@
 -- Take queued runs into free seats: never more than those. Tick overflow, retries, take-overs and manual runs all pass here.
--- Only runs of jobs whose spec in force is the one that this replica's file has. MATERIALIZED: the locked rows are chosen once.
+-- Only runs of jobs whose spec in force is the one that this replica's file has: asked of each run by itself, so that no plan
+-- can begin with the jobs and sort all that is queued, as the planner likes to while it knows little of the table (measured at
+-- 40,000 queued: 60 ms instead of 9). MATERIALIZED: the locked rows are chosen once.
 WITH picked AS MATERIALIZED (
     SELECT run.id
     FROM soloist.run
-    JOIN soloist.plan_job held ON held.generation = %(generation)s::int AND held.job = run.job
-    JOIN soloist.job ON job.id = run.job AND job.spec_hash = held.spec_hash AND job.removed_at IS NULL
-    WHERE run.status = 'queued' AND run.ready_at <= clock_timestamp()
+    WHERE run.status = 'queued' AND run.ready_at <= (SELECT clock_timestamp())  -- once: else no index is asked for it
+      AND (SELECT true FROM soloist.plan_job held JOIN soloist.job ON job.id = held.job
+           WHERE held.generation = %(generation)s::int AND held.job = run.job
+             AND job.spec_hash = held.spec_hash AND job.removed_at IS NULL)
     ORDER BY run.priority, run.ready_at
     LIMIT %(seats)s::int
     FOR NO KEY UPDATE OF run SKIP LOCKED

@@ -1,21 +1,41 @@
 -- The sweeper's one look: leases that are over, whether others own runs, what is ready, when the next is, who waits in vain.
-WITH expired AS (
+-- It reads live rows only, each state by its own partial index: one condition for two states has none, and would read back
+-- through the whole history. However long the queue is, it reads the first rows of each priority: a walk from one priority to
+-- the next, as an index that begins with it has no other way to the earliest of all.
+WITH RECURSIVE clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), level AS (
+    (SELECT run.priority FROM soloist.run WHERE run.status = 'queued' ORDER BY run.priority LIMIT 1)
+    UNION ALL
+    SELECT (SELECT run.priority FROM soloist.run WHERE run.status = 'queued' AND run.priority > level.priority
+            ORDER BY run.priority LIMIT 1)
+    FROM level WHERE level.priority IS NOT NULL
+), queued AS MATERIALIZED (
+    SELECT COALESCE(bool_or(EXISTS (
+               SELECT FROM soloist.run
+               WHERE run.status = 'queued' AND run.priority = level.priority AND run.ready_at <= (SELECT now FROM clock)
+                 AND (SELECT true FROM soloist.plan_job held JOIN soloist.job ON job.id = held.job
+                      WHERE held.generation = %(generation)s::int AND held.job = run.job
+                        AND job.spec_hash = held.spec_hash AND job.removed_at IS NULL))), false) AS ready,
+           min((SELECT run.ready_at FROM soloist.run
+                WHERE run.status = 'queued' AND run.priority = level.priority AND run.ready_at > (SELECT now FROM clock)
+                ORDER BY run.ready_at LIMIT 1)) AS next_at
+    FROM level WHERE level.priority IS NOT NULL
+), expired AS (
     SELECT array_agg(run.id) AS ids, array_agg(run.claimed_until) AS untils
     FROM soloist.run
     WHERE run.status = 'running' AND run.claimed_until < clock_timestamp()
-), queued AS (
-    SELECT COALESCE(bool_or(run.ready_at <= clock_timestamp()), false) AS ready,
-           extract(epoch FROM min(run.ready_at) FILTER (WHERE run.ready_at > clock_timestamp()) - clock_timestamp())::float8 AS next_in
-    FROM soloist.run JOIN soloist.plan_job held ON held.generation = %(generation)s::int AND held.job = run.job
-    JOIN soloist.job ON job.id = run.job AND job.spec_hash = held.spec_hash AND job.removed_at IS NULL
-    WHERE run.status = 'queued'
 )
-SELECT expired.ids, expired.untils, queued.ready, queued.next_in,
+SELECT expired.ids, expired.untils, queued.ready, extract(epoch FROM queued.next_at - clock_timestamp())::float8,
        EXISTS (SELECT FROM soloist.run WHERE run.status = 'running' AND run.claimed_by <> %(me)s::uuid) AS others,
        EXISTS (SELECT FROM soloist.run waiting WHERE waiting.status = 'waiting' AND NOT EXISTS (
                    SELECT FROM soloist.run active
                    WHERE active.job = waiting.job AND active.exclusive AND active.status IN ('queued', 'running'))) AS in_vain,
-       EXISTS (SELECT FROM soloist.run JOIN soloist.job ON job.id = run.job
-               WHERE run.status IN ('queued', 'waiting') AND job.removed_at IS NOT NULL) AS stale,
+       -- whoever may take the others has taken them in time: what nobody takes comes to the front of the queue
+       EXISTS (SELECT FROM (SELECT run.job FROM soloist.run WHERE run.status = 'queued'
+                            ORDER BY run.priority, run.ready_at LIMIT 100) first
+               JOIN soloist.job ON job.id = first.job WHERE job.removed_at IS NOT NULL)
+       OR EXISTS (SELECT FROM soloist.run JOIN soloist.job ON job.id = run.job
+                  WHERE run.status = 'waiting' AND job.removed_at IS NOT NULL) AS stale,
        clock_timestamp()
 FROM expired, queued
