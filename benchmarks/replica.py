@@ -96,9 +96,12 @@ def converse(count: Callable[[], int]) -> None:
 
 def play(work: Work) -> None:
     """A whole replica: leases, fences, history, everything on."""
+    from scheduler.app import rest_what_stays
+
     sent = counting()
     service = replica_of(work).service()
     service.start()
+    rest_what_stays()  # as `soloist serve` does
     converse(lambda: sent[0])
     service.stop()
     service.drain()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import sys
@@ -71,8 +72,9 @@ class Soloist:
         owner = Owner(new_id(), self.settings.replica, self.settings.lease)
         room = Room(owner, clock, bus)
         tally, witness, watchdog = Tally(), Witness(room), Watchdog(clock)
-        listeners: tuple[Listener, ...] = (tally, witness, *self.listeners)
-        for listener in listeners:
+        bus.subscribe(tally, *Tally.COUNTS)
+        bus.subscribe(witness, *Witness.REMEMBERS)
+        for listener in self.listeners:
             bus.subscribe(listener)
         dedicated, worker, settling = self._sessions(room, watchdog)
         plan, kinds = PlanInForce(self.plan.jobs), self._kinds()
@@ -164,7 +166,17 @@ def serve_replica(settings: Settings, plan: Plan, database_url: str) -> int:
     with Edges(settings.sentry_dsn, f"soloist@{__version__}") as edges:
         service = Soloist(settings, plan, database_url, edges.listeners).service()
         stop_on_signals(service.stop)
-        return service.run()
+        return service.run(rest_what_stays)
+
+
+def rest_what_stays() -> None:
+    """Take what a replica was made of, modules and all, out of the garbage collector's rounds.
+
+    Runs come and go by the thousand, and each full round would walk over all of it (measured: a sixth of a short run's
+    cost). For a process that is a replica and nothing else: elsewhere it would keep what is not ours.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def execute_one(settings: Settings, plan: Plan, database_url: str, job: str, scheduled_at: datetime) -> int:

@@ -22,7 +22,7 @@ LIMIT = 30.0
 class Proxy:
     """`url` leads through it to the same database as `target_url`. Close it in the end; it is a context manager too.
 
-    `to_server`, `to_client`: bytes passed so far; `accepted`: connections so far.
+    `accepted`: connections so far.
     """
 
     def __init__(self, target_url: str) -> None:
@@ -31,7 +31,8 @@ class Proxy:
         self._claim = self._bound(0)
         self.port: int = self._claim.getsockname()[1]
         self.url = self._address()
-        self.to_server = self.to_client = self.accepted = 0
+        self._passed: dict[Towards, int] = {"server": 0, "client": 0}
+        self.accepted = 0
         self._pairs: list[Pair] = []
         self._cuts: list[Cut] = []
         self._stalled = self._closing = False
@@ -84,6 +85,21 @@ class Proxy:
         """Planned cuts that have not happened will not."""
         self._order(self._cuts.clear)
 
+    @property
+    def to_server(self) -> int:
+        """Bytes passed so far."""
+        return self._count("server")
+
+    @property
+    def to_client(self) -> int:
+        """Bytes passed so far: whoever has them in hand finds them counted."""
+        return self._count("client")
+
+    def _count(self, towards: Towards) -> int:
+        if self._thread.is_alive():
+            self._order(lambda: None)  # its thread counts after it has sent: have it come to rest in between
+        return self._passed[towards]
+
     def present(self) -> int:
         """Connections that pass through it now."""
         return len(self._pairs)
@@ -127,8 +143,7 @@ class Proxy:
                     flow.read(self._cuts)
                 if flow.waiting or flow.ended or flow.cut_due:
                     sent = flow.write()
-                    self.to_server += sent if flow.towards == "server" else 0
-                    self.to_client += sent if flow.towards == "client" else 0
+                    self._passed[flow.towards] += sent
                 if flow.cut_due:
                     self._make(flow.cut, pair)
                     return

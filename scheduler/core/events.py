@@ -256,16 +256,22 @@ class Bus:
     """
 
     def __init__(self, on_error: Callable[[Event, Exception], None] | None = None) -> None:
-        self._listeners: list[Listener] = []
+        self._listeners: list[tuple[Listener, tuple[type[Event], ...]]] = []
+        self._who_hears: dict[type[Event], tuple[Listener, ...]] = {}
         self._on_error = on_error
 
-    def subscribe(self, listener: Listener) -> None:
-        """Add a listener; not meant to be called once the engine runs."""
-        self._listeners.append(listener)
+    def subscribe(self, listener: Listener, *kinds: type[Event]) -> None:
+        """Add a listener to these kinds of events, or to all; not meant to be called once the engine runs."""
+        self._listeners.append((listener, kinds or (Event,)))
+        self._who_hears.clear()
 
     def publish(self, event: Event) -> None:
-        """Tell everybody. Never raises."""
-        for listener in self._listeners:
+        """Tell everybody whom it concerns. Never raises."""
+        listeners = self._who_hears.get(type(event))
+        if listeners is None:
+            listeners = tuple(listener for listener, kinds in self._listeners if isinstance(event, kinds))
+            self._who_hears[type(event)] = listeners
+        for listener in listeners:
             try:
                 listener(event)
             except Exception as error:

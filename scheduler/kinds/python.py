@@ -207,7 +207,7 @@ class PythonExecution:
             terminated=answer["terminated"],
             text=self._text(),
         )
-        return replace(ending, output_tail=tail.text(ending.output_tail), output_bytes=tail.total)
+        return ending.with_output(tail.text(ending.output_tail), tail.total, ending.cpu)
 
     def _conclude_death(self, leash: Leash) -> Ending | None:
         if not leash.gone.wait(1.0):  # it lives and will not answer: the body closed our channel

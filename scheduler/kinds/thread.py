@@ -11,8 +11,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
@@ -75,17 +75,24 @@ class ThreadKind:
 
 
 class _Functions:
-    """The functions that were called before; finding one asks the file system."""
+    """The functions that were called before, for finding one asks the file system; and the jobs' loggers."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._found: dict[str, Callable[..., Any]] = {}
+        self._loggers: dict[str, logging.Logger] = {}
 
     def get(self, call: str) -> Callable[..., Any]:
         """Raises what the import of `call` raises; that is tried anew the next time."""
         if call not in self._found:
             self._found[call] = resolve(call, self.root)
         return self._found[call]
+
+    def logger(self, job: str) -> logging.Logger:
+        """The logger of this job's bodies."""
+        if job not in self._loggers:
+            self._loggers[job] = logging.getLogger(f"{LOGGERS}.{job}")
+        return self._loggers[job]
 
 
 class ThreadExecution:
@@ -115,12 +122,12 @@ class ThreadExecution:
         if self._body.timeout is not None:
             self._timeout_at = _now() + self._body.timeout
         tail = Tail()
-        start = time.thread_time()
-        with _captured(tail):
-            ending = execute(self._call)
+        token, start = _tail.set(tail), time.thread_time()
+        ending = execute(self._call)
         cpu = round(time.thread_time() - start, 6)
+        _tail.reset(token)
         ending = self._conclude(ending)
-        return replace(ending, cpu=cpu, output_tail=tail.text(ending.output_tail), output_bytes=tail.total)
+        return ending.with_output(tail.text(ending.output_tail), tail.total, cpu)
 
     def extend(self, until: float) -> None:
         """Trust it until then."""
@@ -153,8 +160,7 @@ class ThreadExecution:
     def _call(self) -> Any:
         info = self._body.info
         function = self._functions.get(self._body.call)
-        logger = logging.getLogger(f"{LOGGERS}.{info.job}")
-        context = RunContext(info, _ThreadPort(self, info, self._doors), logger)
+        context = RunContext(info, _ThreadPort(self, info, self._doors), self._functions.logger(info.job))
         return function(context, **arguments(function, self._body.args, self._functions.root))
 
     def _reason(self) -> Why | None:
@@ -225,15 +231,6 @@ class _Capture(logging.Handler):
             tail.append((self.format(record) + "\n").encode("utf-8", "replace"))
         except Exception:
             self.handleError(record)
-
-
-@contextmanager
-def _captured(tail: Tail) -> Iterator[None]:
-    token = _tail.set(tail)
-    try:
-        yield
-    finally:
-        _tail.reset(token)
 
 
 def _now() -> float:

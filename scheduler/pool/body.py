@@ -28,6 +28,8 @@ _TRACE_LIMIT = 16 * 1024
 _INFO = tuple(field.name for field in fields(RunInfo))  # `asdict` copies deeply, at a third of a short run's cost
 _ENDING = tuple(field.name for field in fields(Ending))
 
+_CALLED_WITHOUT: set[Callable[..., Any]] = set()  # functions that are known to need no arguments
+
 
 class Terminated(BaseException):
     """TERM from Soloist, raised inside the body so that its `finally` blocks run."""
@@ -46,9 +48,14 @@ def resolve(call: str, root: Path) -> Callable[..., Any]:
 
 def arguments(function: Callable[..., Any], args: dict[str, Any], root: Path) -> dict[str, Any]:
     """The job's `args` as the function takes them, with the secrets that they refer to."""
+    if not args and function in _CALLED_WITHOUT:
+        return {}
     from scheduler.config import arguments, secrets  # noqa: PLC0415
 
-    return arguments.bind_args(function, secrets.resolve_args(args, root))
+    bound = arguments.bind_args(function, secrets.resolve_args(args, root))
+    if not args:
+        _CALLED_WITHOUT.add(function)
+    return bound
 
 
 def execute(function: Callable[[], Any]) -> Ending:

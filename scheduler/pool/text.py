@@ -57,6 +57,8 @@ class Tail:
 
     def text(self, more: str = "") -> str:
         """What is kept, with `more` at its end, sanitised and at most 64 KiB."""
+        if not (self._data or more):
+            return ""
         data = bytes(self._data[-KEEP:])
         if self.total > len(data):  # do not begin in the middle of a character: it may lack up to 3 bytes
             data = data[:3].lstrip(_CONTINUATION) + data[3:]

@@ -80,6 +80,7 @@ class Attempts:
         decision = decide_outcome(held.spec, claim, ending, random.random())  # noqa: S311 - jitter, not a secret
 
         def told(written: Written) -> None:
+            held.written = written.status
             try:
                 for event in self._events(claim, ending, decision, written, took):
                     self._bus.publish(event)
@@ -175,14 +176,9 @@ def _body(held: Held, owner: Owner, now: datetime) -> Body:
         checkpoint=claim.checkpoint,
         payload=claim.payload,
         deadline=None if spec.timeout is None else now + timedelta(seconds=spec.timeout),
-        trace_id=trace_of(claim),
+        trace_id=claim.trace_id,
     )
     return Body(info, spec.call, spec.args, spec.timeout)
-
-
-def trace_of(claim: Claim) -> str:
-    """The trace id: what the asker gave, else the run's own id, which has a trace id's 32 hex digits."""
-    return claim.trace_id or claim.id.hex
 
 
 def _about(claim: Claim, owner: Owner) -> dict[str, Any]:
@@ -193,7 +189,7 @@ def _about(claim: Claim, owner: Owner) -> dict[str, Any]:
         "run_id": claim.id,
         "attempt": claim.attempt,
         "scheduled_at": claim.scheduled_at,
-        "trace_id": trace_of(claim),
+        "trace_id": claim.trace_id,
     }
 
 

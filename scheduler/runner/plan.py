@@ -61,6 +61,7 @@ class PlanInForce:
         self._specs = {spec.name: (spec, spec.hash) for spec in specs}
         self._lock = threading.Lock()
         self._jobs: dict[int, Planned] = {}
+        self.names: dict[int, str] = {}  # of the jobs, by id
         self.generation = 0
         self.version = 0
 
@@ -78,8 +79,9 @@ class PlanInForce:
             else:
                 planned.move(job.watermark)
             jobs[job.id] = planned
+        names = {id_: job.spec.name for id_, job in jobs.items()}
         with self._lock:
-            self._jobs, self.generation, self.version = jobs, generation, self.version + 1
+            self._jobs, self.names, self.generation, self.version = jobs, names, generation, self.version + 1
 
     def differs_from(self, known: Sequence[KnownJob]) -> bool:
         """Whether the database has another spec of a job of ours in force, or none."""

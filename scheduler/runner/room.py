@@ -47,7 +47,8 @@ class EventWaiter:
 
     def wake(self) -> None:
         """End the wait."""
-        self._event.set()
+        if not self._event.is_set():  # each seat that is freed wakes somebody, most often in vain
+            self._event.set()
 
 
 class Loop:

@@ -9,10 +9,11 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from uuid import UUID
 
 from scheduler.core.events import Event
-from scheduler.core.model import Claim, JobSpec, LostContact
+from scheduler.core.model import Claim, JobSpec, LostContact, Status
 from scheduler.kinds import FOREVER, Execution, Stop
 from scheduler.runner.threads import Threads
 
@@ -23,7 +24,7 @@ class Held:
 
     The keeper moves `trust` and sets `stopped`; the seat's thread sets `execution`. `lock` guards the moment where one
     hands over to the other. `news`: what the seat's thread says first, so that it comes before the attempt's own events
-    and holds up no other start.
+    and holds up no other start. `written`: what the run is by the outcome that was written of this attempt.
     """
 
     claim: Claim
@@ -33,6 +34,7 @@ class Held:
     execution: Execution | None = None
     stopped: Stop | None = None
     cancelled: bool = False
+    written: Status | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -150,15 +152,15 @@ class Seats:
         """Around a claim: runs with these ids may be ours before any seat knows them."""
         return _Claiming(self._changed, self._claiming, frozenset(ids))
 
-    def begin(self, held: Held) -> None:
-        """Start the attempt in a seat that was reserved for it."""
+    def begin(self, *held: Held) -> None:
+        """Start the attempts in seats that were reserved for them."""
         with self._changed:
-            self._held.add(held)
-        self._threads.submit(lambda: self._sit(held))
+            self._held.update(held)
+        self._threads.submit(*[partial(self._sit, one) for one in held])
 
     def _sit(self, held: Held) -> None:
         try:
-            self.attend(held, lambda: self._leave(held))
+            self.attend(held, partial(self._leave, held))
         except Exception as error:  # its outcome could not be written: nothing of a job's own gets here
             self.failed(error)
             self._leave(held)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
@@ -25,7 +25,7 @@ from scheduler.core.events import (
     ReplicaStarted,
     ReplicaStopped,
 )
-from scheduler.core.model import Isolation
+from scheduler.core.model import Isolation, Status
 from scheduler.core.policy import reconnect_wait
 from scheduler.kinds import Kind, Stop
 from scheduler.runner.alarm import Alarm
@@ -34,7 +34,7 @@ from scheduler.runner.follower import Follower
 from scheduler.runner.keeper import Charge, Keeper
 from scheduler.runner.plan import PlanInForce
 from scheduler.runner.room import Loop, Room
-from scheduler.runner.seats import Seats
+from scheduler.runner.seats import Held, Seats
 from scheduler.runner.settler import Settler
 from scheduler.runner.sweeper import Sweeper
 from scheduler.runner.ticker import Ticker
@@ -43,6 +43,7 @@ from scheduler.store.engine import ContactLost, Refused, Session
 from scheduler.store.wakeup import Wakeup
 
 LAST_WORDS = 4.0  # seconds that stopped bodies and unwritten outcomes have at the end
+MORE_WORDS = 6.0  # and so many more, of those that the drain has not used, while the database can be written to
 PATIENCE = 1.0  # seconds for a database call that is on its way when its thread is to end
 LONGEST_WAIT = 15.0  # seconds: waits are capped, so that a clock that was set or a machine that slept is noticed
 
@@ -109,9 +110,13 @@ class Service:
             self._hurry.set()
         self._stopping.set()
 
-    def run(self) -> int:
-        """Start, serve until stopped, drain, stop; returns the exit code. Raises SoloistError when it cannot start."""
+    def run(self, started: Callable[[], None] = lambda: None) -> int:
+        """Start, serve until stopped, drain, stop; returns the exit code. Raises SoloistError when it cannot start.
+
+        `started`: called once the replica is at work.
+        """
         self.start()
+        started()
         self._stopping.wait()
         self.drain()
         return 1 if self._failed.is_set() else 0
@@ -217,8 +222,9 @@ class Service:
         room.bus.publish(
             ReplicaDraining(replica=room.owner.name, running=len(running), within=self._facts.drain, jobs=jobs)
         )
-        self._wait_for_bodies()
-        handed_back = self._stop_bodies()
+        end = room.clock.boottime() + self._facts.drain
+        self._wait_for_bodies(end)
+        stopped = self._stop_bodies(end)
         self._end(("keeper", self._keeps))
         for kind in parts.kinds.values():
             kind.close()
@@ -230,6 +236,7 @@ class Service:
         parts.seats.close()
         parts.wakeup.close()
         counts = asdict(parts.charge.tally.counts())
+        handed_back = sum(held.written is Status.QUEUED for held in stopped)
         room.bus.publish(ReplicaStopped(replica=room.owner.name, handed_back=handed_back, **counts))
 
     def _end(self, *loops: tuple[str, Loop]) -> None:
@@ -242,19 +249,23 @@ class Service:
                 self._parts.follower.cut()
                 loop.join(None)
 
-    def _wait_for_bodies(self) -> None:
-        """Until all have ended, the drain time is over, or somebody is in a hurry."""
+    def _wait_for_bodies(self, end: float) -> None:
+        """Until all have ended, the drain time is over (`end`), or somebody is in a hurry."""
         clock = self._parts.room.clock
-        end = clock.boottime() + self._facts.drain
         while not self._hurry.is_set() and (left := end - clock.boottime()) > 0:
             if self._parts.seats.wait_empty(min(left, 0.2)):
                 return
 
-    def _stop_bodies(self) -> int:
-        stopped = [held for held in self._parts.seats.held() if held.stop(Stop.SHUTDOWN)]
-        if not self._parts.seats.wait_empty(LAST_WORDS):
+    def _stop_bodies(self, end: float) -> list[Held]:
+        """Stop those that are left, and have their outcomes written; returns them."""
+        seats, settling = self._parts.seats, self._parts.sessions["settler"]
+        stopped = [held for held in seats.held() if held.stop(Stop.SHUTDOWN)]
+        empty = seats.wait_empty(LAST_WORDS)
+        if not empty and settling.connected:  # a busy machine: killing a body may take its time
+            empty = seats.wait_empty(max(0.0, min(MORE_WORDS, end - self._parts.room.clock.boottime())))
+        if not empty:
             # the database is away, or a thread does not end: the lease will say what cannot be written
             self._parts.settler.give_up()
-            self._parts.sessions["settler"].cut()
-            self._parts.seats.wait_empty(PATIENCE)
-        return len(stopped)
+            settling.cut()
+            seats.wait_empty(PATIENCE)
+        return stopped

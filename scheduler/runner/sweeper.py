@@ -132,10 +132,12 @@ class Sweeper:
             self._backlog.set()
             return
         sent, begun = self._clock.boottime(), 0
+        trust = sent + trust_window(self._owner.lease)
         try:
-            taken = claims.dequeue(self._session, self._owner, self._plan.generation, granted)
-            for job_id, claim in taken:
-                begun += self._begin(job_id, claim, sent + trust_window(self._owner.lease))
+            taken = claims.dequeue(self._session, self._owner, self._plan.generation, granted, self._plan.names)
+            held = [one for job_id, claim in taken if (one := self._held(job_id, claim, trust)) is not None]
+            begun = len(held)
+            self._seats.begin(*held)
         except ContactLost:
             self._unclear.set()
             raise
@@ -146,13 +148,12 @@ class Sweeper:
         else:
             self._backlog.clear()
 
-    def _begin(self, job_id: int, claim: Claim, trust: float) -> int:
+    def _held(self, job_id: int, claim: Claim, trust: float) -> Held | None:
         planned = self._plan.get(job_id)
         if planned is None:  # the plan was swapped between the statement and here
             self._hand_back([(claim.id, claim.attempt)])
-            return 0
-        self._seats.begin(Held(replace(claim, job=planned.spec.name), planned.spec, trust))
-        return 1
+            return None
+        return Held(claim if claim.job else replace(claim, job=planned.spec.name), planned.spec, trust)
 
     def _find_orphans(self) -> None:
         """Seat the runs that are ours though no seat knows them: their bodies have not begun. Or hand them back.

@@ -10,17 +10,18 @@ from scheduler.store.replicas import Counts
 
 
 class Tally:
-    """Listens to the bus; `counts` may be asked from any thread."""
+    """Listens to the bus for the events it `COUNTS`; `counts` may be asked from any thread."""
+
+    COUNTS = (WriteFenced, LeaseLostEvent, RunTakenOver)
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seen: Counter[type[Event]] = Counter()
 
     def __call__(self, event: Event) -> None:
-        """Count the event if it is one of those."""
-        if isinstance(event, WriteFenced | LeaseLostEvent | RunTakenOver):
-            with self._lock:
-                self._seen[type(event)] += 1
+        """Count the event."""
+        with self._lock:
+            self._seen[type(event)] += 1
 
     def counts(self) -> Counts:
         """What has been seen so far."""

@@ -25,10 +25,10 @@ class Threads:
         self._threads = 0
         self._coming = self._closed = False
 
-    def submit(self, work: Callable[[], None]) -> None:
-        """Have `work` done soon. It must not raise."""
+    def submit(self, *work: Callable[[], None]) -> None:
+        """Have each `work` done soon. It must not raise."""
         with self._lock:
-            self._work.append(work)
+            self._work.extend(work)
             bring = self._who_comes()
         if bring is not None:
             bring()

@@ -203,15 +203,15 @@ class Ticker:
 
     def _begin(self, answer: ClaimAnswer, decided: Decided, trust: float) -> int:
         """Seat what was born running, before anything else is done."""
-        begun = 0
+        held = []
         for made in answer.made:
             if made.status is Status.RUNNING:
                 job, births = decided[made.job_id]
                 birth = next(birth for id_, birth in births if id_ == made.id)
                 claim = first_claim(job.spec, made.id, birth.run_key, birth.scheduled_at, birth.trigger)
-                self._seats.begin(Held(claim, job.spec, trust, self._won(job, made.id, birth, made.status)))
-                begun += 1
-        return begun
+                held.append(Held(claim, job.spec, trust, self._won(job, made.id, birth, made.status)))
+        self._seats.begin(*held)
+        return len(held)
 
     def _account(self, answer: ClaimAnswer, decided: Decided) -> Decided:
         made = {row.id: row for row in answer.made}

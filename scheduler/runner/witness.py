@@ -6,8 +6,9 @@ is run twice. Nothing here can undo that; but it must not pass in silence.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
+from collections import deque
+from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from scheduler.core.events import AttemptEnded, AttemptStarted, CommitForgotten, Event
@@ -18,62 +19,82 @@ from scheduler.store.engine import Session
 from scheduler.store.runs import Witnessed
 
 RECALL = 600.0  # seconds: no standby that may still be promoted should be further behind
-MOST = 10_000  # runs
+MOST = 20_000  # acknowledgements: of each run two
+
+
+class Seen(NamedTuple):
+    """An acknowledgement, at this CLOCK_BOOTTIME. The event itself may hold a long output."""
+
+    at: float
+    run_id: UUID
+    attempt: int
+    status: Status
+    job: str
+    run_key: str
+    scheduled_at: datetime | None
+    trace_id: str | None
 
 
 class Witness:
-    """Listens to the bus in any thread; `ask` belongs to the keeper's."""
+    """Listens to the bus in any thread for what it `REMEMBERS`; `ask` belongs to the keeper's."""
+
+    REMEMBERS = (AttemptStarted, AttemptEnded)
 
     def __init__(self, room: Room) -> None:
         self._room = room
-        self._lock = threading.Lock()
-        self._seen: OrderedDict[UUID, tuple[float, AttemptStarted | AttemptEnded]] = OrderedDict()
+        self._seen: deque[Seen] = deque(maxlen=MOST)  # its `append` and `copy` need no lock
+        self._said: set[UUID] = set()
 
     def __call__(self, event: Event) -> None:
         """Remember a claim whose body begins here, and an outcome that is written."""
-        if isinstance(event, AttemptStarted | AttemptEnded) and event.run_id is not None:
+        assert isinstance(event, AttemptStarted | AttemptEnded)
+        if event.run_id is not None:
+            status = event.status if isinstance(event, AttemptEnded) else Status.RUNNING
             now = self._room.clock.boottime()
-            with self._lock:
-                self._seen[event.run_id] = now, event
-                self._seen.move_to_end(event.run_id)
-                while len(self._seen) > MOST or now - next(iter(self._seen.values()))[0] > RECALL:
-                    self._seen.popitem(last=False)
+            self._seen.append(
+                Seen(
+                    now,
+                    event.run_id,
+                    event.attempt,
+                    status,
+                    event.job,
+                    event.run_key,
+                    event.scheduled_at,
+                    event.trace_id,
+                )
+            )
 
     def ask(self, session: Session) -> None:
         """Does the database still know all of it? Says what it has forgotten, once. Raises ContactLost."""
-        with self._lock:
-            seen = {id_: event for id_, (_, event) in self._seen.items()}
-        if not seen:
+        since = self._room.clock.boottime() - RECALL
+        latest = {seen.run_id: seen for seen in self._seen.copy() if seen.at >= since}
+        self._said.intersection_update(latest)
+        asked = [id_ for id_ in latest if id_ not in self._said]
+        if not asked:
             return
-        there = runs.witness(session, list(seen))
-        for id_, event in seen.items():
-            if _forgotten(event, there.get(id_)):
-                self._say(event)
-                with self._lock:
-                    self._seen.pop(id_, None)
+        there = runs.witness(session, asked)
+        for id_ in asked:
+            if _forgotten(latest[id_], there.get(id_)):
+                self._said.add(id_)
+                self._say(latest[id_])
 
-    def _say(self, event: AttemptStarted | AttemptEnded) -> None:
+    def _say(self, seen: Seen) -> None:
         self._room.bus.publish(
             CommitForgotten(
                 replica=self._room.owner.name,
-                job=event.job,
-                run_key=event.run_key,
-                run_id=event.run_id,
-                attempt=event.attempt,
-                scheduled_at=event.scheduled_at,
-                trace_id=event.trace_id,
-                status=_status(event),
+                job=seen.job,
+                run_key=seen.run_key,
+                run_id=seen.run_id,
+                attempt=seen.attempt,
+                scheduled_at=seen.scheduled_at,
+                trace_id=seen.trace_id,
+                status=seen.status,
             )
         )
 
 
-def _status(event: AttemptStarted | AttemptEnded) -> Status:
-    return event.status if isinstance(event, AttemptEnded) else Status.RUNNING
-
-
-def _forgotten(event: AttemptStarted | AttemptEnded, now: Witnessed | None) -> bool:
+def _forgotten(seen: Seen, now: Witnessed | None) -> bool:
     """A fence never goes back, and terminal states never change: where they did, a commit is gone."""
-    if now is None or now.attempt < event.attempt:
+    if now is None or now.attempt < seen.attempt:
         return True
-    status = _status(event)
-    return status in TERMINAL and now.status is not status
+    return seen.status in TERMINAL and now.status is not seen.status

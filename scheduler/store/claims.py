@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,8 @@ from scheduler.core.errors import NotFound
 from scheduler.core.model import Birth, Claim, Status, Trigger
 from scheduler.store.arrays import instants, plain, texts
 from scheduler.store.engine import Row, Session, Statements
+
+NO_NAMES: Mapping[int, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +118,21 @@ def read_lost(session: Session, ticks: Sequence[tuple[int, str]]) -> tuple[Lost,
     )
 
 
-def dequeue(session: Session, owner: Owner, generation: int, seats: int) -> tuple[tuple[int, Claim], ...]:
-    """Take up to `seats` queued runs, with their job ids. Raises ContactLost: then see `orphans`."""
+def dequeue(
+    session: Session, owner: Owner, generation: int, seats: int, names: Mapping[int, str] = NO_NAMES
+) -> tuple[tuple[int, Claim], ...]:
+    """Take up to `seats` queued runs, with their job ids. `names`: of the jobs, by id.
+
+    Raises ContactLost: then see `read_mine`.
+    """
     rows = session.run("dequeue", {"me": owner.id, "lease": owner.lease, "generation": generation, "seats": seats})
-    return tuple(_claimed(row) for row in rows)
+    return tuple([_claimed(row, names) for row in rows])
 
 
 def dequeue_one(session: Session, owner: Owner, run_id: UUID) -> Claim | None:
     """Take this queued run if it is ready and nobody has it. The job's name is the caller's to know."""
     rows = session.run("dequeue_one", {"me": owner.id, "lease": owner.lease, "id": run_id})
-    return _claimed(rows[0])[1] if rows else None
+    return _claimed(rows[0], NO_NAMES)[1] if rows else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +146,13 @@ class Mine:
 
 def read_mine(session: Session, owner: Owner) -> tuple[Mine, ...]:
     """All runs that are mine; their claims lack the job's name."""
-    return tuple(Mine(*_claimed(row), left=row[-1]) for row in session.run("read_mine", {"me": owner.id}))
+    return tuple(Mine(*_claimed(row, NO_NAMES), left=row[-1]) for row in session.run("read_mine", {"me": owner.id}))
 
 
-def _claimed(row: Row) -> tuple[int, Claim]:
+def _claimed(row: Row, names: Mapping[int, str]) -> tuple[int, Claim]:
     id_, job, key, at, attempt, left, crashes, trigger, payload, checkpoint, trace, _ = row
-    return job, Claim(id_, "", key, at, attempt, left, crashes, Trigger(trigger), payload, checkpoint, trace)
+    name, traced = names.get(job, ""), trace or id_.hex
+    return job, Claim(id_, name, key, at, attempt, left, crashes, Trigger(trigger), payload, checkpoint, traced)
 
 
 @dataclass(frozen=True, slots=True)

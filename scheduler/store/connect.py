@@ -33,8 +33,8 @@ _SETTINGS = {
     "jit": "off",  # no statement of ours is worth a compilation, whatever the planner thinks that it costs
     # a chunk's plan does not depend on what is in it, and planning it costs as much as running it (measured)
     "plan_cache_mode": "force_generic_plan",
-    # it is made while tables may be small, when reading them whole is cheapest, and serves after they have grown; a bitmap
-    # of the queue is read whole and sorted, where an index would give the first few in order
+    # it is made while tables may be small, when reading them whole is cheapest, and serves after they have grown; and a
+    # bitmap of the queue is read whole and sorted, where an index gives the first few in order
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
     "enable_mergejoin": "off",
