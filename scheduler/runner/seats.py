@@ -105,7 +105,7 @@ class Seats:
         self._threads = Threads(count + 1, "seat")  # one may be writing the others' outcomes, its own seat free
         self._changed = threading.Condition()
         self._reserved = 0
-        self._wanted = count + 1  # free seats that somebody waits for; more than there are: nobody does
+        self._wanted: list[int] = []  # how many free seats each of those wants who wait for some
         self._held: set[Held] = set()  # by identity: two attempts of one run may be here, a zombie and its successor
         self._claiming: set[UUID] = set()
         self._closed_for: set[str] = set()
@@ -141,11 +141,13 @@ class Seats:
         return self.count - self._reserved
 
     def wait_free(self, wanted: int, seconds: float) -> bool:
-        """Wait until so many seats are free (all, if there are fewer); whether any became free. For one thread."""
+        """Wait until so many seats are free (all, if there are fewer); whether any became free."""
+        wanted = min(wanted, self.count)
         with self._changed:
-            before, self._wanted = self._reserved, min(wanted, self.count)
-            self._changed.wait_for(lambda: self.free >= self._wanted, timeout=seconds)
-            self._wanted = self.count + 1
+            before = self._reserved
+            self._wanted.append(wanted)
+            self._changed.wait_for(lambda: self.free >= wanted, timeout=seconds)
+            self._wanted.remove(wanted)
             return self._reserved < before
 
     def claiming(self, ids: Iterable[UUID]) -> AbstractContextManager[None]:
@@ -176,7 +178,7 @@ class Seats:
     def _free(self, number: int) -> None:
         """Holds the lock. Wakes nobody who would only go back to sleep."""
         self._reserved -= number
-        if self._reserved == 0 or self.free >= self._wanted:
+        if self._reserved == 0 or (self._wanted and self.free >= min(self._wanted)):
             self._changed.notify_all()
 
     def held(self) -> list[Held]:

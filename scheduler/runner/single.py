@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypeVar
+from uuid import UUID
 
 from scheduler.core.model import Claim, JobSpec, Status, Trigger, first_claim
-from scheduler.core.policy import trust_window
+from scheduler.core.policy import reconnect_wait, trust_window
 from scheduler.core.schedule import run_key, tick_key
 from scheduler.runner.clock import new_id
 from scheduler.runner.seats import Held
 from scheduler.runner.service import Parts, Service
 from scheduler.store import claims
 from scheduler.store.claims import Created, Request
-from scheduler.store.engine import Session
+from scheduler.store.engine import ContactLost, Session
+
+Answer = TypeVar("Answer")
 
 POLL = 0.5  # seconds between two looks at a run that waits for its next try
 EXIT_CODES = {
@@ -77,13 +82,49 @@ class Single:
             triggered_by=self._parts.room.owner.name,
             if_blocked=Status.SKIPPED,
         )
-        created = claims.create_run(self._session, request, self._parts.room.owner)
+        created = self._create(request)
         if created.fresh and created.status is Status.RUNNING:
             self._attend(tick, first_claim(tick.spec, created.id, tick.run_key, tick.at, Trigger.CRONJOB), sent)
         elif created.fresh:
             self._say(f"{tick.spec.name} {tick.run_key}: skipped, another run of this job is active")
             return ANOTHER_HAS_IT
         return self._see_through(tick, created)
+
+    def _create(self, request: Request) -> Created:
+        """Make the run; one whose answer was lost is known as ours by its id."""
+        created = self._answer(lambda: claims.create_run(self._session, request, self._parts.room.owner))
+        return replace(created, fresh=True) if created.id == request.id else created
+
+    def _dequeue(self, run_id: UUID) -> Claim | None:
+        """Take the run if it is ready. One that an answer was lost of is ours already."""
+        asked = False
+
+        def ask() -> Claim | None:
+            nonlocal asked
+            lost, asked = asked, True
+            taken = claims.dequeue_one(self._session, self._parts.room.owner, run_id)
+            if taken is not None or not lost:
+                return taken
+            mine = claims.read_mine(self._session, self._parts.room.owner)
+            return next((one.claim for one in mine if one.claim.id == run_id), None)
+
+        return self._answer(ask)
+
+    def _answer(self, ask: Callable[[], Answer]) -> Answer:
+        """Ask until there is an answer: this process has no sweeper that would find what a lost one has left lying.
+
+        Raises ContactLost when none comes for half a lease.
+        """
+        clock, tries = self._parts.room.clock, 0
+        end = clock.boottime() + self._parts.room.owner.lease / 2
+        while True:
+            try:
+                return ask()
+            except ContactLost:
+                wait = reconnect_wait(tries, random.random())  # noqa: S311
+                if clock.boottime() + wait > end or self._service.stopping.wait(wait):
+                    raise
+                tries += 1
 
     def _attend(self, tick: Tick, claim: Claim, sent: float) -> None:
         seats = self._parts.seats
@@ -97,7 +138,7 @@ class Single:
         """Follow the run to its end, doing its further attempts here unless another replica takes them."""
         mine = created.fresh
         while not self._service.stopping.is_set():
-            standing = claims.find_run(self._session, tick.spec.name, tick.run_key)
+            standing = self._answer(lambda: claims.find_run(self._session, tick.spec.name, tick.run_key))
             if standing.status in EXIT_CODES:
                 if not mine:
                     self._say(f"{tick.spec.name} {tick.run_key}: {standing.status} already, by {standing.owner}")
@@ -108,7 +149,7 @@ class Single:
             if self._service.stopping.wait(POLL if mine else 0.01):
                 break
             sent = self._parts.room.clock.boottime()
-            claim = claims.dequeue_one(self._session, self._parts.room.owner, standing.id)
+            claim = self._dequeue(standing.id)
             if claim is not None:
                 mine = True
                 self._attend(tick, replace(claim, job=tick.spec.name), sent)

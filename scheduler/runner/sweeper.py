@@ -25,6 +25,7 @@ from scheduler.store.runs import Look, Settlement
 
 NEVER_BEGUN = Ending(Outcome.HANDED_BACK, error_text="the answer to the claim was lost", started=False)
 POLL = 1.0  # seconds between two looks where no notification can come
+LINGER = 0.001  # seconds that freed seats wait for others, so that bodies of microseconds are not fetched one by one
 
 
 class Sweeper:
@@ -79,8 +80,9 @@ class Sweeper:
             if gone:
                 self._dequeue()
         if self._clock.boottime() < self._look_at:
-            if self._backlog.is_set():
-                self._dequeue()  # between two looks, freed seats are filled without one
+            if self._backlog.is_set():  # between two looks, freed seats are filled without one
+                self._seats.wait_free(self._seats.count // 2, LINGER)
+                self._dequeue()
             return self._until_next()
         seen = runs.look(self._session, self._owner, self._plan.generation)
         self._reaper.others(seen.others)
