@@ -81,7 +81,7 @@ class Soloist:
         seats, settler = Seats(self.settings.seats), Settler(settling, room)
         presence = Presence(dedicated, room, seats, tuple(kinds.values()))
         seats.attend = Attempts(kinds, settler, room, Leave(presence, JobLocks(dedicated, room))).attend
-        sweeper = Sweeper(worker, room, plan, seats, Reaper(worker, room))
+        sweeper = Sweeper(worker, room, plan, seats, Reaper(worker, room, dedicated))
         sweeper.notified = lambda: not dedicated.pooled
         ticker = Ticker(worker, room, plan, seats)
         ticker.unclear, ticker.overflowed = sweeper.answer_lost, sweeper.overflowed

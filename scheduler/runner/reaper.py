@@ -1,10 +1,12 @@
-"""Judges who is dead, and takes over what they left. Two signs, each seen twice on one unbroken session.
+"""Judges who is dead, and takes over what they left. Two signs, each seen twice on one *ground*: one unbroken session
+to one server. Behind a pooler a session may outlive the server, so the ground is the start of that server as well.
 
 The lease is over: seen so at least three renewals apart. A clock that jumps (a failover) would otherwise expire every
 living lease at one blow; their owners renew between the two looks.
 
-The presence lock is gone: counted only where this very session saw it stand before, else the server may have been
-started anew and everybody's be gone. The run's lease must then stay as it is for two renewals of its owner, who needs
+The presence lock is gone: counted only where it was seen to stand before on the same ground, else everybody's may be
+gone. Our own dedicated session belongs to that ground: it ends with the server as the owner's does, also in a crash
+that does not start the server anew. The run's lease must then stay as it is for two renewals of its owner, who needs
 one to notice and to end its bodies. Asked only while others own runs.
 """
 
@@ -25,28 +27,29 @@ from scheduler.store.runs import Look
 
 PRESENCE_POLL = 0.25  # seconds
 NEVER = float("inf")
+_Ground = tuple[object, ...]
 
 
 @dataclass(slots=True)
 class _Suspect:
-    """A lease in doubt: the `claimed_until` that was seen, when (CLOCK_BOOTTIME), and in which session."""
+    """A lease in doubt: the `claimed_until` that was seen, when (CLOCK_BOOTTIME), and on which ground."""
 
     until: datetime
     seen_at: float
-    epoch: int
+    ground: _Ground
 
 
 class Reaper:
-    """Belongs to the sweeper's thread."""
+    """Belongs to the sweeper's thread. `dedicated`: the keeper's session."""
 
-    def __init__(self, session: Session, room: Room) -> None:
-        self._session = session
+    def __init__(self, session: Session, room: Room, dedicated: Session) -> None:
+        self._session, self._dedicated = session, dedicated
         self._owner, self._clock, self._bus = room.owner, room.clock, room.bus
         self._interval = renew_interval(room.owner.lease)
         self._poll = min(PRESENCE_POLL, self._interval)
         self._expired: dict[UUID, _Suspect] = {}
         self._gone: dict[UUID, _Suspect] = {}
-        self._seen: dict[UUID, int] = {}  # owner -> epoch of our session in which its presence was seen
+        self._seen: dict[UUID, _Ground] = {}  # owner -> where its presence was seen
         self.next_at = NEVER
 
     def others(self, own_runs: bool) -> None:
@@ -66,37 +69,46 @@ class Reaper:
         """Look for the presence of all owners; whether runs were taken from one that is gone. Raises ContactLost."""
         owners = locks.watch_owners(self._session, self._owner.id)
         self.next_at = (self._clock.boottime() + self._poll) if owners else NEVER
-        epoch = self._session.epoch
-        self._seen = {one.id: epoch if one.present else self._seen.get(one.id, 0) for one in owners}
-        gone = [one for one in owners if not one.present and self._seen[one.id] == epoch]
+        if not owners:
+            self._seen, self._gone = {}, {}
+            return False
+        ground = (*self._ground(owners[0].server_since), self._dedicated.epoch)
+        if self._dedicated.over:  # asked after the look: if the server has ended it, the answer may be another server's
+            ground = ()
+        self._seen = {one.id: ground if one.present else self._seen.get(one.id, ()) for one in owners}
+        gone = [one for one in owners if ground and not one.present and self._seen[one.id] == ground]
         waits = {run: 2 * renew_interval(one.lease) for one in gone for run, _ in one.runs}
         left = [each for one in gone for each in one.runs]
-        self._gone, over = self._judge(self._gone, left, waits)
+        self._gone, over = self._judge(self._gone, left, waits, ground)
         return self._take_over(over, "presence")
 
     def bury(self, seen: Look) -> bool:
         """Take over runs whose lease is over; whether there was one. Raises ContactLost."""
         waits = {run: 3 * self._interval for run, _ in seen.expired}
-        self._expired, over = self._judge(self._expired, seen.expired, waits)
+        self._expired, over = self._judge(self._expired, seen.expired, waits, self._ground(seen.server_since))
         if over:
             # a frozen owner that holds its job's lock: its session first, the run at the next look
             guarded = locks.end_holders(self._session, [run for run, _ in over])
             over = [(run, until) for run, until in over if run not in guarded]
         return self._take_over(over, "lease")
 
+    def _ground(self, server_since: datetime) -> _Ground:
+        return (self._session.epoch, server_since)
+
     def _judge(
         self,
         known: dict[UUID, _Suspect],
         seen: Iterable[tuple[UUID, datetime]],
         waits: dict[UUID, float],
+        ground: _Ground,
     ) -> tuple[dict[UUID, _Suspect], list[tuple[UUID, datetime]]]:
         """The suspects from now on, and those that have been suspects for long enough."""
-        now, epoch = self._clock.boottime(), self._session.epoch
+        now = self._clock.boottime()
         suspects, over = {}, []
         for run, until in seen:
             old = known.get(run)
-            if old is None or old.until != until or old.epoch != epoch:
-                old = _Suspect(until, now, epoch)
+            if old is None or old.until != until or old.ground != ground:
+                old = _Suspect(until, now, ground)
             elif now - old.seen_at >= waits[run]:
                 over.append((run, until))
             suspects[run] = old

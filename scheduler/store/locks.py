@@ -27,20 +27,24 @@ def job_key(job: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OwnerSeen:
-    """An owner of runs. `present`: its presence lock stands. Else `runs`: (run id, `claimed_until`) of what it left."""
+    """An owner of runs. `present`: its presence lock stands. Else `runs`: (run id, `claimed_until`) of what it left.
+
+    `server_since`: when the server that was asked had started.
+    """
 
     id: UUID
     present: bool
     lease: float
     runs: tuple[tuple[UUID, datetime], ...]
+    server_since: datetime
 
 
 def watch_owners(session: Session, me: UUID) -> tuple[OwnerSeen, ...]:
     """All others that own runs now."""
     rows = session.run("watch_owners", {"me": me})
     return tuple(
-        OwnerSeen(id_, present, lease, tuple(zip(runs or (), untils or (), strict=True)))
-        for id_, present, lease, runs, untils in rows
+        OwnerSeen(id_, present, lease, tuple(zip(runs or (), untils or (), strict=True)), since)
+        for id_, present, lease, runs, untils, since in rows
     )
 
 

@@ -124,7 +124,9 @@ def _columns(ends: Sequence[Settlement]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the sweeper saw. `expired`: (run id, the `claimed_until` that is over); `next_in`: seconds."""
+    """What the sweeper saw. `expired`: (run id, the `claimed_until` that is over); `next_in`: seconds; `server_since`:
+    when the server that was asked had started.
+    """
 
     expired: tuple[tuple[UUID, datetime], ...]
     ready: bool
@@ -133,15 +135,15 @@ class Look:
     in_vain: bool
     stale: bool
     database_now: datetime
+    server_since: datetime
 
 
 def look(session: Session, owner: Owner, generation: int) -> Look:
     """One look over all live rows."""
-    ids, untils, ready, next_in, others, in_vain, stale, now = session.run(
-        "look", {"me": owner.id, "generation": generation}
-    )[0]
+    rows = session.run("look", {"me": owner.id, "generation": generation})
+    ids, untils, *rest = rows[0]
     expired = tuple(zip(ids or (), untils or (), strict=True))
-    return Look(expired, ready, next_in, others, in_vain, stale, now)
+    return Look(expired, *rest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ def build(facts: Scene) -> Build:
         plan = PlanInForce([JOB])
         plan.swap(tuple(facts.known().values()), 1)
         session = facts.session("sweeper")
-        return Sweeper(session, room, plan, Seats(seats, _attend(attend)), Reaper(session, room))
+        return Sweeper(session, room, plan, Seats(seats, _attend(attend)), Reaper(session, room, session))
 
     return build
 
@@ -81,6 +81,7 @@ def test_a_lease_that_was_renewed_and_is_over_again_is_seen_afresh(facts: Scene,
     assert facts.row(run)["status"] == "running"
 
 
+@pytest.mark.own_session
 def test_what_was_seen_in_another_session_counts_for_nothing(facts: Scene, build: Build) -> None:
     """Over the loss of a session lies a restart or a failover: the owners could not renew either."""
     run = facts.running(facts.owner("alive"), JOB)

@@ -134,7 +134,7 @@ def test_a_promotion_that_another_run_forestalls_costs_the_replica_nothing(scene
     scene.sql("UPDATE soloist.run SET status = 'lost', finished_at = now() WHERE id = %s", active)
     room = Room(scene.owner("sweeps"), scene.clock, scene.bus)
     session = scene.session("sweeper")
-    sweeper = Sweeper(session, room, PlanInForce([job]), Seats(1), Reaper(session, room))
+    sweeper = Sweeper(session, room, PlanInForce([job]), Seats(1), Reaper(session, room, session))
     with psycopg.connect(scene.url) as other, ThreadPoolExecutor(1) as threads:
         other.execute(
             "INSERT INTO soloist.run (id, job, run_key, scheduled_at, trigger, status, exclusive, ready_at)"

@@ -37,5 +37,5 @@ SELECT expired.ids, expired.untils, queued.ready, extract(epoch FROM queued.next
                JOIN soloist.job ON job.id = first.job WHERE job.removed_at IS NOT NULL)
        OR EXISTS (SELECT FROM soloist.run JOIN soloist.job ON job.id = run.job
                   WHERE run.status = 'waiting' AND job.removed_at IS NOT NULL) AS stale,
-       clock_timestamp()
+       clock_timestamp(), pg_postmaster_start_time()
 FROM expired, queued

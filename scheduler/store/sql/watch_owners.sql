@@ -12,5 +12,6 @@ WITH owners AS MATERIALIZED (
     FROM owners
 )
 SELECT looked.id, looked.present, COALESCE(replica.lease, 15),
-       CASE WHEN NOT looked.present THEN looked.runs END, CASE WHEN NOT looked.present THEN looked.untils END
+       CASE WHEN NOT looked.present THEN looked.runs END, CASE WHEN NOT looked.present THEN looked.untils END,
+       pg_postmaster_start_time()
 FROM looked LEFT JOIN soloist.replica ON replica.id = looked.id
