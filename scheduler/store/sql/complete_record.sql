@@ -1,5 +1,6 @@
 -- The run was ended by this very attempt before (`ctx.transaction()`, or an answer that was lost): only what could not be known
 -- then is added to the record, once. The state itself never changes.
+-- ANY (ARRAY[…]): each run by its id; see settle.
 WITH ended AS MATERIALIZED (
     SELECT * FROM unnest(
         %(id)s::uuid[], %(attempt)s::int[], %(result)s::text[], %(error_text)s::text[], %(output_tail)s::text[],
@@ -8,7 +9,7 @@ WITH ended AS MATERIALIZED (
 ), result AS (
     UPDATE soloist.run SET result = ended.result::jsonb
     FROM ended
-    WHERE run.id = ended.id AND run.attempt = ended.attempt AND run.status = 'succeeded' AND run.result IS NULL
+    WHERE run.id = ANY (ARRAY[ended.id]) AND run.attempt = ended.attempt AND run.status = 'succeeded' AND run.result IS NULL
       AND ended.result IS NOT NULL
     RETURNING run.id
 )
@@ -16,5 +17,5 @@ UPDATE soloist.attempt
 SET output_tail = ended.output_tail, output_bytes = ended.output_bytes, exit_code = ended.exit_code, cpu = ended.cpu,
     peak_rss = ended.peak_rss, error_text = left(ended.error_text, 8000)
 FROM ended
-WHERE attempt.run = ended.id AND attempt.number = ended.attempt AND attempt.output_tail IS NULL
+WHERE attempt.run = ANY (ARRAY[ended.id]) AND attempt.number = ended.attempt AND attempt.output_tail IS NULL
 RETURNING attempt.run, (SELECT count(*) FROM result)

@@ -11,12 +11,13 @@ WITH RECURSIVE clock AS MATERIALIZED (
             ORDER BY run.priority LIMIT 1)
     FROM level WHERE level.priority IS NOT NULL
 ), queued AS MATERIALIZED (
-    SELECT COALESCE(bool_or(EXISTS (
-               SELECT FROM soloist.run
+    SELECT COALESCE(bool_or((
+               SELECT true FROM soloist.run  -- not EXISTS: that may be answered out of a hash of all that is ready
                WHERE run.status = 'queued' AND run.priority = level.priority AND run.ready_at <= (SELECT now FROM clock)
                  AND (SELECT true FROM soloist.plan_job held JOIN soloist.job ON job.id = held.job
                       WHERE held.generation = %(generation)s::int AND held.job = run.job
-                        AND job.spec_hash = held.spec_hash AND job.removed_at IS NULL))), false) AS ready,
+                        AND job.spec_hash = held.spec_hash AND job.removed_at IS NULL)
+               LIMIT 1)), false) AS ready,
            min((SELECT run.ready_at FROM soloist.run
                 WHERE run.status = 'queued' AND run.priority = level.priority AND run.ready_at > (SELECT now FROM clock)
                 ORDER BY run.ready_at LIMIT 1)) AS next_at

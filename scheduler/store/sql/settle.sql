@@ -3,6 +3,8 @@
 -- `ended` comes in id order and drives the update, so rows are locked in id order, as every multi-row write does.
 -- `was`: compared with a column, not with a word, so that no plan reads all running rows by their partial index instead of
 -- these by their ids: that costs running × ended, and is what the planner prefers while few run (measured: 20 times as long).
+-- ANY (ARRAY[…]): each run by its id, as no hash can be made of that condition. A plan that was made while there were few runs
+-- at all would else read all of them through the primary key, and go on so when there are many.
 WITH ended AS MATERIALIZED (
     SELECT *, 'running'::text AS was, clock_timestamp() AS now FROM unnest(
         %(id)s::uuid[], %(attempt)s::int[], %(status)s::text[], %(skip_reason)s::text[], %(ready_in)s::float8[],
@@ -26,7 +28,7 @@ WITH ended AS MATERIALIZED (
                         THEN ended.now + make_interval(secs => ended.ready_in) END,
         finished_at = CASE WHEN ended.status = 'queued' AND run.cancel_requested_at IS NULL THEN NULL ELSE ended.now END
     FROM ended
-    WHERE run.id = ended.id AND run.attempt = ended.attempt AND run.claimed_by = %(me)s::uuid AND run.status = ended.was
+    WHERE run.id = ANY (ARRAY[ended.id]) AND run.attempt = ended.attempt AND run.claimed_by = %(me)s::uuid AND run.status = ended.was
     RETURNING run.id, run.job, run.status, run.exclusive, run.started_at, ended.attempt, ended.outcome, ended.error_class,
               ended.error_text, ended.output_tail, ended.output_bytes, ended.exit_code, ended.cpu, ended.peak_rss
 ), history AS (

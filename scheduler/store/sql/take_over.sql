@@ -1,6 +1,7 @@
 -- Take runs from an owner whose lease is over, or (`gone`) whose presence lock is: one UPDATE whose policy is in the row's own
 -- columns. It repeats the `claimed_until` that was seen, so that a renewal in between wins. The attempt's line is written for
 -- the owner who cannot.
+-- ANY (ARRAY[…]): each run by its id; see settle, and renew for the order.
 WITH seen AS MATERIALIZED (
     SELECT * FROM unnest(%(id)s::uuid[], %(until)s::timestamptz[]) AS s (id, until)
 ), theirs AS MATERIALIZED (
@@ -9,9 +10,9 @@ WITH seen AS MATERIALIZED (
                 WHEN run.after_crash = 'fail' THEN 'lost'
                 WHEN run.crashes + 1 >= run.crash_limit THEN 'failed'
                 ELSE 'queued' END AS status
-    FROM soloist.run JOIN seen ON seen.id = run.id AND seen.until = run.claimed_until
+    FROM soloist.run JOIN seen ON run.id = ANY (ARRAY[seen.id]) AND seen.until = run.claimed_until
     WHERE run.status = 'running' AND (%(gone)s OR run.claimed_until < clock_timestamp())
-    ORDER BY run.id
+    ORDER BY seen.id
     FOR NO KEY UPDATE OF run SKIP LOCKED
 ), taken AS (
     UPDATE soloist.run
@@ -26,7 +27,7 @@ WITH seen AS MATERIALIZED (
                  ELSE LEAST(run.backoff_max, run.backoff * 2.0 ^ LEAST(run.crashes - 1, 60)) * (0.8 + 0.4 * random()) END) END,
         finished_at = CASE WHEN theirs.status = 'queued' THEN NULL ELSE clock_timestamp() END
     FROM theirs
-    WHERE run.id = theirs.id
+    WHERE run.id = ANY (ARRAY[theirs.id])
     RETURNING run.id, run.job, run.run_key, run.scheduled_at, run.attempt, run.status, run.last_error
 ), history AS (
     INSERT INTO soloist.attempt (run, number, replica, replica_name, started_at, outcome, error_text)
