@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import pooler
 from replicas import Fleet, Replica, eventually, jobs_file, once
 from side_by_side import side_by_side
 
@@ -59,7 +60,8 @@ def quiet(replica: Replica, times: int = 1) -> None:
     assert not replica.events("EngineFailed"), replica.said()
     said = [line for line in replica.said().splitlines() if '"level": "info"' not in line or "database" in line]
     lost = [line for line in said if "database_lost" in line]
-    assert 1 <= len(lost) <= times, "\n".join(line[:250] for line in lost[:20])
+    # a pooler may replace a session of the server that is lost while nobody speaks on it
+    assert bool(not pooler.mode()) <= len(lost) <= times, "\n".join(line[:250] for line in lost[:20])
     assert len([line for line in said if "database_regained" in line]) <= times
     rest = [line for line in said if "database_lost" not in line and "database_regained" not in line]
     assert len(rest) <= 10 + 10 * times, "\n".join(rest[:50])

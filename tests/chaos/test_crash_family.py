@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from pooler import direct
 from replicas import Fleet, Replica, eventually, jobs_file, once
 
 
@@ -85,7 +86,7 @@ def _unrecorded(fleet: Fleet) -> Iterator[Replica]:
     """The one replica's body has ended and its outcome cannot be written yet: somebody has the row."""
     eventually(lambda: fleet.lines("work"), "the body is at work")
     owner = fleet.owner_of("work")
-    with psycopg.connect(fleet.url) as other:
+    with psycopg.connect(direct(fleet.url)) as other:
         other.execute("SELECT 1 FROM soloist.run FOR UPDATE")
         eventually(lambda: fleet.lines("done"), "the body has done its work")
         tries = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'soloist settler' AND wait_event_type = 'Lock'"
@@ -107,7 +108,7 @@ def test_killed_after_the_work_and_before_the_record(
     with _unrecorded(fleet) as owner:
         owner.signal(signal.SIGKILL)
         owner.ended()
-        ours = "SELECT 1 FROM pg_stat_activity WHERE application_name LIKE 'soloist%%'"
+        ours = "SELECT 1 FROM pg_stat_activity WHERE application_name LIKE 'soloist%%' AND state <> 'idle'"
         eventually(lambda: not fleet.sql(ours), "the server has given up what its replica had sent")
     assert fleet.statuses("work") == [("running", 1)], "nothing of it was written"
     fleet.start(jobs).ready()

@@ -161,6 +161,7 @@ def test_what_an_asynchronous_failover_forgot_is_said(pair_fleet: Fleet, pair: P
         assert replica.exit_code is None, replica.said()
 
 
+@pytest.mark.own_session
 @pytest.mark.case("C091")
 def test_a_claim_that_is_forgotten_while_its_body_works(fleet: Fleet) -> None:
     """As after such a failover: the row of a running run is gone. Its owner says so, and stops; nobody begins anew."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
+from pooler import direct
 from proxy import Proxy
 from replicas import Fleet, eventually, jobs_file, once
 from sessions import NAMES, holder, keeper_of, presence_key, terminate, terminate_all
@@ -226,8 +227,8 @@ def test_a_restart_of_postgresql_costs_no_run(postgres_fleet: Fleet, postgres: A
 def test_an_owner_whose_way_is_cut_stops_before_another_begins(fleet: Fleet) -> None:
     """Refused, but by something in between: the server itself may be well, and the others see the lock go."""
     jobs = _held_at_any_attempt(fleet)
-    with Proxy(fleet.url) as proxy:
-        fleet.start(jobs, "cut-off", url=proxy.url, lease=30.0).ready()
+    with Proxy(direct(fleet.url)) as proxy:
+        fleet.start(jobs, "cut-off", url=proxy.url, direct_database_url=proxy.url, lease=30.0).ready()
         child = _child(fleet)
         other = fleet.start(jobs, "other", lease=30.0).ready()
         _renewed(fleet)
@@ -244,10 +245,10 @@ def test_an_owner_whose_way_is_cut_stops_before_another_begins(fleet: Fleet) -> 
 
 def test_ways_cut_again_and_again_never_make_two_bodies_at_once(fleet: Fleet) -> None:
     jobs = _held_at_any_attempt(fleet)
-    with Proxy(fleet.url) as one, Proxy(fleet.url) as two:
+    with Proxy(direct(fleet.url)) as one, Proxy(direct(fleet.url)) as two:
         proxies = (one, two)
         for proxy in proxies:
-            fleet.start(jobs, url=proxy.url, lease=4.0).ready()
+            fleet.start(jobs, url=proxy.url, direct_database_url=proxy.url, lease=4.0).ready()
         _child(fleet)
         pause, chance = threading.Event(), random.Random(20261202)
         for _ in range(30):
