@@ -74,3 +74,12 @@ def test_the_harness_can_play_soloist(tmp_path: Path, database_url: str, variant
     finally:
         replica.terminate()
         assert replica.wait(60) == 0
+
+
+def test_the_pieces_of_a_run_can_be_weighed() -> None:
+    command = [sys.executable, "-m", "benchmarks.pieces", "--rounds", "4"]
+    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)["soloist"]
+    assert set(figures) == {"wins_us", "loses_us", "attempt_us", "whole_us"}
+    assert all(figure > 0 for figure in figures.values())
