@@ -127,3 +127,15 @@ def test_many_threads_resolve_at_once(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as threads:
         assert [future.result(60) for future in [threads.submit(resolve_all) for _ in range(8)]] == [40] * 8
+
+
+def test_a_folder_that_an_installed_package_hides_is_said_to_lack_its_init(root: Path) -> None:
+    """Without one it is the last that an import looks at."""
+    elsewhere = root / "elsewhere" / "hidden"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "__init__.py").touch()
+    sys.path.append(str(elsewhere.parent))
+    (root / "hidden").mkdir()
+    (root / "hidden" / "work.py").write_text("def run(ctx): ...\n")
+    with pytest.raises(CallInvalid, match=r"another package 'hidden' is found first.*no __init__\.py: add one"):
+        resolve("hidden.work:run", root)
