@@ -14,7 +14,6 @@ hand-over to a seat and the settlement.
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import sys
@@ -28,6 +27,7 @@ from uuid import UUID
 from benchmarks import effects
 from benchmarks.ground import REPO, Work
 from benchmarks.replica import jobs_of
+from scheduler.app import rest_what_stays
 from scheduler.core.events import Bus
 from scheduler.core.model import Isolation, Status
 from scheduler.kinds.thread import ThreadKind
@@ -156,8 +156,7 @@ def measure(bench: Bench, rounds: int) -> dict[str, float]:
             raise SystemExit("a body did not end")
 
     queue(None)  # threads are started, functions found
-    gc.collect()
-    gc.freeze()
+    rest_what_stays()
     return {
         "wins_us": best(rounds // 4, lambda: bench.ticker(1), lambda ticker: ticker.tick(), JOBS),
         "loses_us": best(rounds // 4, lambda: bench.ticker(10**6), lambda ticker: ticker.tick(), JOBS),

@@ -107,7 +107,7 @@ def _no_such_module(name: str, root: Path) -> str:
     known = [f"{parent}.{found}" if parent else found for found in _modules_in(folder)]
     if name in known:
         return (
-            f"no module {name!r}: another package {name.partition('.')[0]!r} is found first, because the folder beside "
+            f"no module {name!r}: another module {name.partition('.')[0]!r} is found first, because the folder beside "
             "the jobs file has no __init__.py: add one"
         )
     return _missing(f"no module {name!r}", name if parent else last, known)

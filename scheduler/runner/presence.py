@@ -122,8 +122,6 @@ class Presence:
         answer others may have seen us gone, and have taken the run.
         """
         with self._changed:
-            if self._stands and self._is_fresh(held):
-                return True
             return self._changed.wait_for(lambda: self._stands and self._is_fresh(held), 2 * self._interval)
 
     def _is_fresh(self, held: Held) -> bool:

@@ -67,13 +67,15 @@ class Reaper:
 
     def watch(self) -> bool:
         """Look for the presence of all owners; whether runs were taken from one that is gone. Raises ContactLost."""
+        before = self._dedicated.epoch
         owners = locks.watch_owners(self._session, self._owner.id)
         self.next_at = (self._clock.boottime() + self._poll) if owners else NEVER
         if not owners:
             self._seen, self._gone = {}, {}
             return False
-        ground = (*self._ground(owners[0].server_since), self._dedicated.epoch)
-        if self._dedicated.over:  # asked after the look: if the server has ended it, the answer may be another server's
+        ground = (*self._ground(owners[0].server_since), before)
+        # asked before and after the look: where it has ended, or is a new one, the answer may be of either server
+        if self._dedicated.over or self._dedicated.epoch != before:
             ground = ()
         self._seen = {one.id: ground if one.present else self._seen.get(one.id, ()) for one in owners}
         gone = [one for one in owners if ground and not one.present and self._seen[one.id] == ground]

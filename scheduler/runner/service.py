@@ -105,7 +105,7 @@ class Service:
         return self._stopping
 
     def stop(self) -> None:
-        """Begin to drain; called again, hand back at once."""
+        """Begin to drain; called again, do not wait for bodies: stop them, and hand their runs back."""
         if self._stopping.is_set():
             self._hurry.set()
         self._stopping.set()

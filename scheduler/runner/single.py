@@ -17,7 +17,7 @@ from scheduler.runner.seats import Held
 from scheduler.runner.service import Parts, Service
 from scheduler.store import claims
 from scheduler.store.claims import Created, Request
-from scheduler.store.engine import ContactLost, Session
+from scheduler.store.engine import Blocked, ContactLost, Session
 
 Answer = TypeVar("Answer")
 
@@ -85,15 +85,14 @@ class Single:
         created = self._create(request)
         if created.fresh and created.status is Status.RUNNING:
             self._attend(tick, first_claim(tick.spec, created.id, tick.run_key, tick.at, Trigger.CRONJOB), sent)
-        elif created.fresh:
+        elif created.fresh and created.status is Status.SKIPPED:
             self._say(f"{tick.spec.name} {tick.run_key}: skipped, another run of this job is active")
             return ANOTHER_HAS_IT
         return self._see_through(tick, created)
 
     def _create(self, request: Request) -> Created:
         """Make the run; one whose answer was lost is known as ours by its id."""
-        created = self._answer(lambda: claims.create_run(self._session, request, self._parts.room.owner))
-        return replace(created, fresh=True) if created.id == request.id else created
+        return self._answer(lambda: claims.create_run(self._session, request, self._parts.room.owner))
 
     def _dequeue(self, run_id: UUID) -> Claim | None:
         """Take the run if it is ready. One that an answer was lost of is ours already."""
@@ -113,16 +112,16 @@ class Single:
     def _answer(self, ask: Callable[[], Answer]) -> Answer:
         """Ask until there is an answer: this process has no sweeper that would find what a lost one has left lying.
 
-        Raises ContactLost when none comes for half a lease.
+        Blocked: what was lost may still be at its commit. Raises these when no answer comes for half a lease.
         """
         clock, tries = self._parts.room.clock, 0
         end = clock.boottime() + self._parts.room.owner.lease / 2
         while True:
             try:
                 return ask()
-            except ContactLost:
+            except (ContactLost, Blocked):
                 wait = reconnect_wait(tries, random.random())  # noqa: S311
-                if clock.boottime() + wait > end or self._service.stopping.wait(wait):
+                if (tries and clock.boottime() + wait > end) or self._service.stopping.wait(wait):
                     raise
                 tries += 1
 

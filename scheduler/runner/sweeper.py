@@ -7,9 +7,10 @@ tick was lost to another replica, and at the latest after `busy` seconds while a
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 from scheduler.core.events import AnswerRecovered, TickSkipped
 from scheduler.core.model import Claim, Ending, Outcome, SkipReason, Status
@@ -137,10 +138,10 @@ class Sweeper:
         trust = sent + trust_window(self._owner.lease)
         try:
             taken = claims.dequeue(self._session, self._owner, self._plan.generation, granted, self._plan.names)
-            held = [one for job_id, claim in taken if (one := self._held(job_id, claim, trust)) is not None]
-            begun = len(held)
-            self._seats.begin(*held)
-        except ContactLost:
+            back = self._begin(taken, trust)
+            begun = len(taken) - len(back)
+            self._hand_back(back)
+        except (ContactLost, Refused):
             self._unclear.set()
             raise
         finally:
@@ -150,12 +151,18 @@ class Sweeper:
         else:
             self._backlog.clear()
 
-    def _held(self, job_id: int, claim: Claim, trust: float) -> Held | None:
-        planned = self._plan.get(job_id)
-        if planned is None:  # the plan was swapped between the statement and here
-            self._hand_back([(claim.id, claim.attempt)])
-            return None
-        return Held(claim if claim.job else replace(claim, job=planned.spec.name), planned.spec, trust)
+    def _begin(self, taken: Sequence[tuple[int, Claim]], trust: float) -> list[tuple[UUID, int]]:
+        """Seat what was taken; returns what cannot be: the plan was swapped between the statement and here."""
+        held, back = [], []
+        for job_id, claim in taken:
+            planned = self._plan.get(job_id)
+            if planned is None:
+                back.append((claim.id, claim.attempt))
+            else:
+                named = claim if claim.job else replace(claim, job=planned.spec.name)
+                held.append(Held(named, planned.spec, trust))
+        self._seats.begin(*held)
+        return back
 
     def _find_orphans(self) -> None:
         """Seat the runs that are ours though no seat knows them: their bodies have not begun. Or hand them back.

@@ -43,7 +43,7 @@ class Witness:
     def __init__(self, room: Room) -> None:
         self._room = room
         self._seen: deque[Seen] = deque(maxlen=MOST)  # its `append` and `copy` need no lock
-        self._said: set[UUID] = set()
+        self._said: dict[UUID, Seen] = {}  # what was said to be forgotten, until this replica has the run anew
 
     def __call__(self, event: Event) -> None:
         """Remember a claim whose body begins here, and an outcome that is written."""
@@ -68,14 +68,14 @@ class Witness:
         """Does the database still know all of it? Says what it has forgotten, once. Raises ContactLost."""
         since = self._room.clock.boottime() - RECALL
         latest = {seen.run_id: seen for seen in self._seen.copy() if seen.at >= since}
-        self._said.intersection_update(latest)
+        self._said = {id_: seen for id_, seen in self._said.items() if latest.get(id_) is seen}
         asked = [id_ for id_ in latest if id_ not in self._said]
         if not asked:
             return
         there = runs.witness(session, asked)
         for id_ in asked:
             if _forgotten(latest[id_], there.get(id_)):
-                self._said.add(id_)
+                self._said[id_] = latest[id_]
                 self._say(latest[id_])
 
     def _say(self, seen: Seen) -> None:

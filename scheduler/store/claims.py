@@ -182,7 +182,7 @@ class Created:
 
 
 def create_run(session: Session, request: Request, owner: Owner | None = None) -> Created:
-    """Make the run, or find the one that its key already names.
+    """Make the run, or find the one that its key already names. Asked again with the same id, it is `fresh` once more.
 
     Raises NotFound when the plan in force has no such job, or the tick lies in the future by the database's clock.
     """

@@ -52,8 +52,10 @@ POOLED_SETTINGS = (
     "SET LOCAL TimeZone = 'UTC'; "
     "SET LOCAL DateStyle = 'ISO'; "
     "SET LOCAL search_path = ''; "
+    "SET LOCAL jit = off; "
     "SET LOCAL enable_seqscan = off; "
     "SET LOCAL enable_bitmapscan = off; "
+    "SET LOCAL enable_mergejoin = off; "
 )
 """What stands before each statement behind a pooler, in one message with it and so in one transaction: a plain SET
 would reach whoever is given that server session next."""

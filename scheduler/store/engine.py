@@ -201,7 +201,9 @@ class Session:
     def fileno(self) -> int | None:
         """The socket to wait on for notifications and for the session's end, or None while there is no connection."""
         line = self._line
-        return None if line is None or line.closed else line.fileno()
+        with suppress(psycopg.Error):  # its own thread may close it just now
+            return None if line is None or line.closed else line.fileno()
+        return None
 
     def notified(self) -> bool:
         """Whether notifications have arrived, or the session has ended; takes them off the socket. Never blocks."""

@@ -69,6 +69,18 @@ def test_a_body_longer_than_the_drain_is_handed_back_at_no_cost(fleet: Fleet, is
     assert fleet.outcomes("work") == [(1, "handed_back", first.name), (2, "succeeded", second.name)]
 
 
+def test_a_body_that_ends_by_itself_after_the_drain_is_not_counted_as_handed_back(fleet: Fleet) -> None:
+    """It does not look whether it should stop, and nobody can end a thread: what counts is what was written."""
+    args = {"path": str(fleet.effects), "hold": 2.5}
+    entry = {"call": "toil:keyed", **once(), "isolation": "thread", "args": args}
+    replica = fleet.start(jobs_file(work=entry), drain=0.2).ready()
+    eventually(lambda: fleet.lines("work"), "the body begins")
+    replica.signal(signal.SIGTERM)
+    assert replica.ended(40) == 0
+    assert fleet.statuses("work") == [("succeeded", 1)]
+    assert replica.events("ReplicaStopped", handed_back=0)
+
+
 def test_at_most_once_is_lost_when_its_replica_has_to_go(fleet: Fleet) -> None:
     replica = fleet.start(jobs_file(work=_entry(fleet, after_crash="fail")), drain=0.5).ready()
     _begun(fleet)

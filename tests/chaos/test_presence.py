@@ -86,8 +86,12 @@ def test_who_never_saw_the_owner_waits_for_its_lease(fleet: Fleet) -> None:
     assert _taken_over(fleet) == ["lease"]
 
 
-def test_what_was_seen_on_an_earlier_session_does_not_count(fleet: Fleet) -> None:
-    """The server may have been another one in between, or the same one restarted: all locks are gone then."""
+@pytest.mark.parametrize("ended", [NAMES, ("soloist keeper",)], ids=["all", "dedicated"])
+def test_what_was_seen_on_an_earlier_session_does_not_count(fleet: Fleet, ended: tuple[str, ...]) -> None:
+    """The server may have been another one in between, or the same one restarted: all locks are gone then.
+
+    Where a pooler keeps the session that looks, the end of the dedicated one tells.
+    """
     for _ in range(2):
         fleet.start(_jobs(fleet), lease=10.0).ready()
     _child(fleet)
@@ -95,7 +99,7 @@ def test_what_was_seen_on_an_earlier_session_does_not_count(fleet: Fleet) -> Non
     owner = fleet.owner_of("work")
     until = _until(fleet)
     owner.signal(signal.SIGKILL)
-    terminate_all(fleet, *NAMES)
+    terminate_all(fleet, *ended)
     assert _second_attempt(fleet) > until
     assert _taken_over(fleet) == ["lease"]
 

@@ -137,5 +137,5 @@ def test_a_folder_that_an_installed_package_hides_is_said_to_lack_its_init(root:
     sys.path.append(str(elsewhere.parent))
     (root / "hidden").mkdir()
     (root / "hidden" / "work.py").write_text("def run(ctx): ...\n")
-    with pytest.raises(CallInvalid, match=r"another package 'hidden' is found first.*no __init__\.py: add one"):
+    with pytest.raises(CallInvalid, match=r"another module 'hidden' is found first.*no __init__\.py: add one"):
         resolve("hidden.work:run", root)

@@ -13,6 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pooler
 import psycopg
 import pytest
 from handmade_run import Port, Run
@@ -144,6 +145,8 @@ def test_frozen_between_any_two_steps_and_woken_after_its_successor(
     begin: Callable, payments: Callable, connection: psycopg.Connection, tmp_path: Path
 ) -> None:
     """A payment that came late, behind the zombie's cursor, makes the successor's bytes differ from the zombie's."""
+    if pooler.mode() == "small":
+        pytest.skip("the zombie keeps one of the pool's two connections, and its successor needs both")
     total = boundaries(begin(), tmp_path / "whole")
     for at in range(1, total):
         connection.execute("DELETE FROM public.payment_registry")

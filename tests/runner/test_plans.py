@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from local import Local
+from pooler import direct
 from replicas import eventually, jobs_file, once
 from scene import Scene
 
@@ -169,12 +170,12 @@ def test_a_lock_that_somebody_holds_ends_no_replica(
     """VACUUM FULL, an index, a migration: the table is away for longer than a statement waits."""
     local = start(jobs_file(a=_tick(tmp_path)), name="local")
     local.heard(AttemptStarted, job="a")
-    with psycopg.connect(database_url) as other:
+    with psycopg.connect(direct(database_url)) as other:
         for table in ("run", "replica"):
             other.execute(f"LOCK TABLE soloist.{table} IN ACCESS EXCLUSIVE MODE")
         tries = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = %s"
         for room in ("soloist worker",):
-            with psycopg.connect(database_url, autocommit=True) as watcher:
+            with psycopg.connect(direct(database_url), autocommit=True) as watcher:
                 eventually(lambda r=room, w=watcher: w.execute(tries, (r,)).fetchone(), f"{room} waits for the lock")
     _goes_on(facts, "a", "local")
     assert not local.of(EngineFailed)

@@ -155,6 +155,23 @@ def test_a_claim_by_name_and_a_tick_share_one_row(scene: Scene) -> None:
     assert (again.fresh, again.id, again.owner) == (False, created.id, "pod")
 
 
+def test_a_claim_by_name_that_is_asked_again_is_known_by_its_id(scene: Scene) -> None:
+    """Its answer was lost. It may be the row of a tick that was skipped, under that tick's own key."""
+    weekly = spec("a", once_per="week")
+    scene.jobs(weekly)
+    owner = scene.owner("pod")
+    request = Request(uuid.uuid4(), "a", "2026-W49", Trigger.CRONJOB, "pod", birth(1).run_key, at(1))
+    assert claims.create_run(scene.mine, request, owner) == claims.create_run(scene.mine, request, owner)
+    assert scene.row(request.id)["status"] == "running"
+    blocked = Request(
+        uuid.uuid4(), "a", "2026-W50", Trigger.CRONJOB, "pod", birth(2).run_key, at(2), if_blocked=Status.SKIPPED
+    )
+    for _ in range(2):
+        created = claims.create_run(scene.mine, blocked, owner)
+        assert (created.id, created.status, created.fresh) == (blocked.id, Status.SKIPPED, True)
+    assert scene.row(blocked.id)["run_key"] == birth(2).run_key
+
+
 def test_a_run_by_name_of_an_unknown_job_or_a_future_tick_is_not_found(scene: Scene) -> None:
     scene.jobs(SKIP)
     with pytest.raises(NotFound, match='"b"'):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +15,7 @@ from scene import Scene, birth, spec
 
 from scheduler.core.events import DatabaseLost, DatabaseRegained
 from scheduler.core.model import Status
-from scheduler.store.connect import connect
+from scheduler.store.connect import OPTIONS, POOLED_SETTINGS, connect
 from scheduler.store.engine import Blocked, ContactLost, Refused, Session
 from scheduler.store.migrate import migrate
 from scheduler.store.transaction import RunDoor
@@ -225,6 +226,21 @@ def test_the_schema_is_made_through_a_pooler_once(empty_database_url: str, bounc
     assert migrate(url) == ()
     with psycopg.connect(direct(url)) as facts:
         assert facts.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone() == (0,)
+
+
+def test_what_a_session_is_set_to_a_statement_behind_a_pooler_brings_along() -> None:
+    """Whatever a session of ours needs, its statements need there as well; it was forgotten once for `jit`."""
+    of_the_session_alone = {
+        "plan_cache_mode",  # no plan is kept there
+        "idle_session_timeout",
+        "idle_in_transaction_session_timeout",
+        "default_transaction_isolation",  # SET TRANSACTION stands for it
+        "tcp_keepalives_idle",
+        "tcp_keepalives_interval",
+        "tcp_keepalives_count",
+    }
+    named = set(re.findall(r"-c (\w+)=", OPTIONS))
+    assert {name for name in named if f"SET LOCAL {name} " not in POOLED_SETTINGS} == of_the_session_alone
 
 
 def _default(scene: Scene, whose: str, name: str, value: str) -> None:

@@ -3,7 +3,8 @@
 Two habits of the planner are the danger. The plan of a prepared statement is made once, perhaps while the tables are
 as good as empty and every way through them costs the same, and serves after they have grown. And a condition that no
 partial index covers is answered through one that holds the whole history. So each statement is asked of grown tables by
-plans of every age, and what it reads is counted: rows of a whole table, entries of an index, those of no use as well.
+plans of every age, and what it reads is counted: rows of a whole table, and what an index leads to, used or not. What
+an index sifts out by itself is not.
 """
 
 from __future__ import annotations

@@ -44,4 +44,8 @@ WITH target AS MATERIALIZED (
     SELECT pg_notify('soloist', 'run') FROM (SELECT FROM ins WHERE status = 'queued') any_queued
 )
 SELECT target.id AS job, made.id, made.status, (SELECT count(*) FROM told)
-FROM target LEFT JOIN (SELECT id, status FROM ins UNION ALL SELECT id, status FROM refused) made ON true
+FROM target LEFT JOIN (
+    SELECT id, status FROM ins UNION ALL SELECT id, status FROM refused
+    -- made before, and the answer was lost: what this statement has inserted itself is not to be seen here
+    UNION ALL SELECT id, status FROM soloist.run WHERE run.id = %(id)s::uuid
+) made ON true

@@ -28,7 +28,8 @@ WITH ended AS MATERIALIZED (
                         THEN ended.now + make_interval(secs => ended.ready_in) END,
         finished_at = CASE WHEN ended.status = 'queued' AND run.cancel_requested_at IS NULL THEN NULL ELSE ended.now END
     FROM ended
-    WHERE run.id = ANY (ARRAY[ended.id]) AND run.attempt = ended.attempt AND run.claimed_by = %(me)s::uuid AND run.status = ended.was
+    WHERE run.id = ANY (ARRAY[ended.id]) AND run.attempt = ended.attempt AND run.claimed_by = %(me)s::uuid
+      AND run.status = ended.was
     RETURNING run.id, run.job, run.status, run.exclusive, run.started_at, ended.attempt, ended.outcome, ended.error_class,
               ended.error_text, ended.output_tail, ended.output_bytes, ended.exit_code, ended.cpu, ended.peak_rss
 ), history AS (
