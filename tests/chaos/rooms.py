@@ -28,16 +28,19 @@ TICK = "2026-01-01T00:00:00+00:00"
 
 
 class Rooms:
-    """One replica without its loops, on the far side of a proxy. `facts` looks at the database past it."""
+    """One replica without its loops, on the far side of a proxy. `facts` looks at the database past it.
 
-    def __init__(self, url: str, folder: Path) -> None:
+    `settings`: of the replica; with a `direct_database_url` its dedicated session leads past the proxy.
+    """
+
+    def __init__(self, url: str, folder: Path, **settings: Any) -> None:
         self.facts, self.proxy, self.events = Scene(url), Proxy(url), list[Event]()
         self.effects, self.gate = folder / "effects", folder / "gate"
         args = {"path": str(self.effects), "gate": str(self.gate)}
         work = {"call": "effects:hold", "at": TICK, "isolation": "thread", "misfire": {"within": "400d"}, "args": args}
         plan = parse(jobs_file(work=work).encode(), "jobs.yaml", HERE / "bodies")
-        settings = Settings(replica="cut", lease=60.0, seats=4)
-        self.parts, _ = Soloist(settings, plan, self.proxy.url, (self.events.append,)).wire()
+        mine = Settings(**{"replica": "cut", "lease": 60.0, "seats": 4, **settings})
+        self.parts, _ = Soloist(mine, plan, self.proxy.url, (self.events.append,)).wire()
         self.parts.follower.start()
         self.parts.keeper.step()
 
