@@ -40,7 +40,9 @@ def unfenced(tmp_path: Path) -> Path:
     folder = tmp_path / "unfenced"
     shutil.copytree(str(files("scheduler.store").joinpath("sql")), folder / "sql")
     without = {
-        "settle": (" AND run.attempt = ended.attempt AND run.claimed_by = %(me)s::uuid AND run.status = ended.was",),
+        "settle": (
+            " AND run.attempt = ended.attempt AND run.claimed_by = %(me)s::uuid\n      AND run.status = ended.was",
+        ),
         "succeed_in_transaction": (
             " AND attempt = %(attempt)s AND claimed_by = %(owner)s::uuid AND status = 'running'",
         ),
