@@ -96,7 +96,7 @@ class Service:
         parts.follower.wake = self._ticks.wake
         self._keeps = Loop("keeper", parts.keeper.step, room, self._fail, parts.wakeup)
         self._sweeps = Loop("sweeper", parts.sweeper.step, room, self._fail)
-        parts.wakeup.notified = parts.ticker.beaten = self._look_soon
+        parts.wakeup.notified, parts.ticker.beaten = self._fetch_soon, self._look_soon
         parts.seats.freed, parts.seats.failed = self._seat_freed, self._seat_failed
 
     @property
@@ -175,8 +175,13 @@ class Service:
         if self._facts.takes_work:
             self._parts.follower.say()
 
+    def _fetch_soon(self) -> None:
+        """A notification has come."""
+        self._parts.sweeper.fetch_soon()
+        self._sweeps.wake()
+
     def _look_soon(self) -> None:
-        """A notification has come, or others were faster with a tick."""
+        """Others were faster with a tick."""
         self._parts.sweeper.look_soon()
         self._sweeps.wake()
 

@@ -41,6 +41,7 @@ class Sweeper:
         self._backlog = threading.Event()
         self._unclear = threading.Event()
         self._curious = threading.Event()
+        self._news = threading.Event()
         self._unclear_until = 0.0
         self.notified: Callable[[], bool] = lambda: True  # whether notifications reach this replica
 
@@ -57,10 +58,12 @@ class Sweeper:
         """A tick was born queued for want of a seat."""
         self._backlog.set()
 
+    def fetch_soon(self) -> None:
+        """Something is queued: it is fetched before anything is looked at, for somebody may be waiting for it."""
+        self._news.set()
+
     def look_soon(self) -> None:
-        """There is news of the queue; or others begin to work, whose presence has to be seen before it can be
-        missed.
-        """
+        """Others begin to work, whose presence has to be seen before it can be missed."""
         self._curious.set()
 
     def step(self) -> float:
@@ -74,6 +77,10 @@ class Sweeper:
         if self._curious.is_set():
             self._curious.clear()
             self._look_at = 0.0
+        if self._news.is_set():
+            self._news.clear()
+            self._look_at = 0.0
+            self._dequeue()
         if now < self._unclear_until:
             self._find_orphans()
         if self._reaper.due(now):

@@ -30,8 +30,8 @@ CHUNK = 250
 TOLD = 20  # ticks won by others that are told one by one: as many as a log tells of
 AFRESH = 0.1  # seconds within which a job that was not moved is looked at again
 PATIENCE = 0.05  # seconds that ticks wait for seats before they are queued
+COURTESY = 0.025  # seconds that a tick is left to the replica that begins with it
 EARLY = 0.001  # added to a wait for the database's clock, which is known to about that
-
 BLOCKED = 1.0  # seconds before a job that an open transaction blocks is tried again
 
 Births = tuple[tuple[UUID, Birth], ...]
@@ -102,6 +102,10 @@ class Ticker:
         own, others = self._share([job for job in due if job.id not in self._contested])
         if contested := [job for job in due if job.id in self._contested]:
             others.insert(0, contested)  # most likely somebody has claimed them by now
+        if not (own or contested):  # whoever looks at the same instant is in the way of the one that begins with them
+            wait = COURTESY - max((now - job.next).total_seconds() for job in due if job.next is not None)
+            if wait > 0:
+                return wait
         left: Decided = {}
         gone, self._patient = 0, True
         for chunk in own:
@@ -184,7 +188,8 @@ class Ticker:
         claiming = self._seats.claiming(id_ for _, births in decided.values() for id_, _ in births)
         try:
             with claiming:
-                answer = claims.claim(self._session, self._owner, [_want(*entry) for entry in decided.values()])
+                wants = [Want(job.id, job.spec_hash, job.watermark, births) for job, births in decided.values()]
+                answer = claims.claim(self._session, self._owner, wants)
                 begun = self._begin(answer, decided, sent + trust_window(self._owner.lease))
         except ContactLost:
             self.unclear()  # after `claiming`: whoever looks for orphans must not find their ids still spoken for
@@ -269,10 +274,6 @@ class Ticker:
         if birth.status is not Status.SKIPPED and lost.run_id is not None:
             about = {**_about(job, birth, self._owner), "run_id": lost.run_id}
             self._bus.publish(TickLost(**about, winner=lost.winner, status=lost.status))
-
-
-def _want(job: Planned, births: Births) -> Want:
-    return Want(job.id, job.spec_hash, job.watermark, births)
 
 
 def _queue_beyond(decided: Decided, granted: int) -> Decided:
