@@ -84,7 +84,7 @@ class Soloist:
         for job in chosen:
             at = self._marks[job.id] + timedelta(milliseconds=1)
             birth = Birth(at, f"bench:{at.isoformat()}", f"bench:{at.isoformat()}", Status.RUNNING)
-            wants.append(Want(job.id, job.spec, job.spec_hash, self._marks[job.id], ((new_id(), birth),)))
+            wants.append(Want(job.id, job.spec_hash, self._marks[job.id], ((new_id(), birth),)))
             self._marks[job.id] = at
         answer = claims.claim(self._session, self._owner, wants)
         return [made.id for made in answer.made if made.status is Status.RUNNING]

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from scheduler.core.clock import Clock
 from scheduler.core.errors import DatabaseUnreachable, SchemaMismatch
 from scheduler.core.events import Bus
-from scheduler.store.connect import connect_once, masked, one_line
+from scheduler.store.connect import VISIT_OPTIONS, connect_once, masked, one_line
 from scheduler.store.contact import Contact
 from scheduler.store.engine import ContactLost, Refused, Session
 from scheduler.store.rights import ALL, lacks_right
@@ -32,7 +32,7 @@ def visit(database_url: str, room: str) -> Iterator[Connection]:
     """
     engine = create_engine(
         "postgresql+psycopg://",
-        creator=lambda: connect_once(database_url, room),
+        creator=lambda: connect_once(database_url, room, VISIT_OPTIONS),
         poolclass=NullPool,
         isolation_level="AUTOCOMMIT",
     )
