@@ -32,7 +32,7 @@ pooler-transaction pooler-small: pooler-%: $(INSTALLED)
 
 # what a change is checked with: the statements, the traps, races of replicas, their deaths, and the guards past it
 pooler-short: $(INSTALLED)
-	SOLOIST_TEST_POOLER=transaction $(BIN)/pytest -m "not full" -n 4 --dist worksteal tests/store tests/traps \
+	SOLOIST_TEST_POOLER=transaction $(BIN)/pytest -m "not full" -n 3 --dist worksteal tests/store tests/traps \
 		tests/race $(addprefix tests/chaos/test_,kill.py transaction_crashes.py advisory_lock.py)
 
 chaos: $(INSTALLED)
