@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from pooler import direct
 from scene import Scene, birth, spec
 from sqlalchemy import Connection, event
 from uuid_utils.compat import uuid7
@@ -15,6 +16,7 @@ from scheduler.core.model import Ending, Outcome, SkipReason, Status
 from scheduler.core.policy import Decision
 from scheduler.store import history, runs
 from scheduler.store.claims import Owner
+from scheduler.store.connect import connect_once
 from scheduler.store.history import RunQuery
 from scheduler.store.retry import retry_run
 from scheduler.store.runs import Settlement
@@ -223,3 +225,14 @@ def test_a_connection_that_is_cut_is_an_unreachable_database(scene: Scene) -> No
 
     with pytest.raises(DatabaseUnreachable, match="did not answer"):
         read()
+
+
+@pytest.mark.own_session
+def test_the_lists_are_planned_freely_and_the_engine_is_not(database_url: str) -> None:
+    """What keeps the engine's lasting plans right made a list of twenty read all runs."""
+    switches = ("enable_seqscan", "enable_bitmapscan", "enable_mergejoin", "jit", "statement_timeout")
+    with visit(database_url, "test") as connection:
+        shown = [connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in switches]
+    assert shown == ["on", "on", "on", "off", "10s"]
+    with connect_once(direct(database_url), "test") as line:
+        assert [line.execute(f"SHOW {name}").fetchone() for name in switches[:3]] == [("off",)] * 3  # type: ignore[call-overload]
