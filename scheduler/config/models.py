@@ -139,6 +139,8 @@ class DefaultsSection(_Section):
     crash_limit: int = Field(default=3, ge=1, le=1000)
     misfire: MisfireSection = MisfireSection()
     lost_contact: Annotated[LostContact, BeforeValidator(_word(LostContact))] = LostContact.STOP
+    jitter: Duration = 0.0
+    pause_after_failures: Annotated[int | None, Field(ge=1, le=1000)] = None
     isolation: Annotated[Isolation, BeforeValidator(_word(Isolation))] = Isolation.PROCESS
     owner: str = ""
     runbook: str = ""

@@ -53,9 +53,16 @@ class Trigger(StrEnum):
 
 
 class Overlap(StrEnum):
-    """What a tick does while its job's earlier run is active."""
+    """What a tick does while its job's earlier run is active.
+
+    `skip`: it leaves a skipped row. `queue`: it waits its turn, one at the most; `queue_all`: each waits, in order.
+    `replace`: the earlier run is cancelled for it. `allow`: both run.
+    """
 
     SKIP = "skip"
+    QUEUE = "queue"
+    QUEUE_ALL = "queue_all"
+    REPLACE = "replace"
     ALLOW = "allow"
 
 
@@ -135,14 +142,18 @@ class Misfire:
 
 
 PROSE = frozenset({"description", "owner", "runbook"})
-LATER = {"lost_contact": LostContact.STOP}
+LATER: dict[str, Any] = {"lost_contact": LostContact.STOP, "jitter": 0.0, "pause_after_failures": None}
 """Keys that came after the first schema, with their defaults. At those they are no part of the hash: while a new
 version is rolled out, replicas of both must agree that a job is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """One entry of `jobs.yaml`, with every default filled in. Times are seconds; `timeout` None = no limit."""
+    """One entry of `jobs.yaml`, with every default filled in. Times are seconds; `timeout` None = no limit.
+
+    `jitter`: by so much at the most an execution is put off, never the tick. `pause_after_failures`: runs in a row that
+    end badly before the job is paused; None: it never is.
+    """
 
     name: str
     schedule: Schedule | None
@@ -159,6 +170,8 @@ class JobSpec:
     isolation: Isolation = Isolation.PROCESS
     guard: Guard = Guard.RUN_ROW
     lost_contact: LostContact = LostContact.STOP
+    jitter: float = 0.0
+    pause_after_failures: int | None = None
     description: str = ""
     owner: str = ""
     runbook: str = ""
@@ -167,7 +180,7 @@ class JobSpec:
     @property
     def exclusive(self) -> bool:
         """Whether the schema forbids a second active run of this job."""
-        return self.overlap is Overlap.SKIP
+        return self.overlap is not Overlap.ALLOW
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able; what `job.spec` holds. `schedule` becomes {"cron": …} | {"every": …} | {"at": …} | None."""

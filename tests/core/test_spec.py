@@ -34,7 +34,7 @@ def test_prose_is_not_in_the_hash() -> None:
 
 def test_words_of_a_newer_version_do_not_keep_an_older_one_from_starting() -> None:
     plain = SPEC.to_dict()
-    plain |= {"overlap": "queue", "dst": {"gap": "skip"}, "guard": "advisory_lock", "once_per": "hour"}
+    plain |= {"overlap": "share", "dst": {"gap": "skip"}, "guard": "advisory_lock", "once_per": "hour"}
     plain["retry"] = {**plain["retry"], "jitter": 0.5}
     plain["misfire"] = {**plain["misfire"], "policy": "newest", "why": 1}
     read = spec_from_dict(json.loads(json.dumps(plain)))

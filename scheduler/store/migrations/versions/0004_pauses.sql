@@ -1,0 +1,17 @@
+-- Failures in a row are counted from the last resume on: what led to a pause must not lead to the next one at once.
+ALTER TABLE soloist.job ADD COLUMN resumed_at timestamptz;
+
+-- Every overlap policy but `allow` lets one run be active at a time.
+CREATE OR REPLACE FUNCTION soloist.job_policy() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.exclusive := COALESCE(NEW.spec ->> 'overlap', 'skip') <> 'allow';
+    NEW.retries := COALESCE((NEW.spec -> 'retry' ->> 'attempts')::int, 1) - 1;
+    NEW.after_crash := COALESCE(NEW.spec ->> 'after_crash', 'rerun');
+    NEW.crash_limit := COALESCE((NEW.spec ->> 'crash_limit')::int, 3);
+    NEW.backoff := COALESCE((NEW.spec -> 'retry' ->> 'backoff')::float8, 60);
+    NEW.backoff_max := COALESCE((NEW.spec -> 'retry' ->> 'max')::float8, 3600);
+    RETURN NEW;
+END $$;
+
+-- What was done to a job by hand, newest first: whoever asks why nothing ran on a day looks here.
+CREATE INDEX audit_of_job ON soloist.audit (job, at);
