@@ -207,7 +207,8 @@ class Birth:
     `run_key` is the run's (the period with `once_per`); `tick_key` the tick's own, which a skipped row keeps.
     `status`: `running` (wanted now), `queued`, or `skipped` with `skip_reason`.
     `if_blocked`: what the overlap index's refusal makes of it, `skipped` or `waiting`.
-    `missed`: for the one row that stands for many, their number; `capped`: or more, counting stopped there.
+    `missed`: for the one row that stands for many, their number, from the tick `since` on; `capped`: or more, counting
+    stopped there. `delay`: seconds after the tick before it may be executed (jitter).
     """
 
     scheduled_at: datetime
@@ -218,7 +219,9 @@ class Birth:
     skip_reason: SkipReason | None = None
     if_blocked: Status = Status.SKIPPED
     missed: int | None = None
+    since: datetime | None = None
     capped: bool = False
+    delay: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

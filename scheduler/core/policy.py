@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
@@ -63,7 +63,7 @@ def decide_due(spec: JobSpec, found: Due, now: datetime) -> tuple[Birth, ...]:
         return (_birth(spec, found.ticks[0], late=False, now=now),)  # the common case
     births = []
     if found.older and found.older_last is not None:
-        births.append(_skipped(spec, found.older_last, missed=found.older, capped=found.capped))
+        births.append(_many(spec, found.older_last, found, SkipReason.MISSED))
     missed = [tick for tick in found.ticks if (now - tick).total_seconds() > spec.misfire.grace]
     # where the newest tick is on time, it is the latest: a late one beside it would only stand in its way
     punctual = spec.misfire.policy is MisfirePolicy.LATEST and len(missed) < len(found.ticks)
@@ -110,11 +110,23 @@ def _birth(spec: JobSpec, tick: datetime, *, late: bool, now: datetime) -> Birth
     )
 
 
-def _skipped(spec: JobSpec, tick: datetime, missed: int | None = None, *, capped: bool = False) -> Birth:
+def _skipped(spec: JobSpec, tick: datetime, reason: SkipReason = SkipReason.MISSED) -> Birth:
     """A tick that does not run keeps its own key, never the period's: the period may still be run by another."""
     assert spec.schedule is not None
     key = tick_key(spec.schedule, tick)
-    return Birth(tick, key, key, Status.SKIPPED, skip_reason=SkipReason.MISSED, missed=missed, capped=capped)
+    return Birth(tick, key, key, Status.SKIPPED, skip_reason=reason)
+
+
+def _many(spec: JobSpec, tick: datetime, found: Due, reason: SkipReason) -> Birth:
+    """One row, in the place of its newest `tick`, for the older ones of what was found."""
+    row = _skipped(spec, tick, reason)
+    return replace(row, missed=found.older, since=found.older_first, capped=found.capped)
+
+
+def decide_pause(spec: JobSpec, watermark: datetime, now: datetime) -> Birth | None:
+    """The one skipped row for the ticks of a pause, those in (watermark, now]. None: there are none."""
+    found = Due() if spec.schedule is None else due(spec.schedule, watermark, now, 0)
+    return None if found.older_last is None else _many(spec, found.older_last, found, SkipReason.PAUSED)
 
 
 def decide_outcome(spec: JobSpec, claim: Claim, ending: Ending, chance: float) -> Decision:

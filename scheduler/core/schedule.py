@@ -88,11 +88,13 @@ Schedule = Cron | Every | At
 class Due:
     """The ticks of a stretch of time. `ticks`: the newest, ascending. `older`: how many came before them.
 
-    `older_last`: the newest of the older ones. `capped`: there are more than `older`; the counting stopped.
+    `older_first`, `older_last`: the oldest and the newest of those. `capped`: there are more than `older`; the counting
+    stopped, and `older_first` is where.
     """
 
     ticks: tuple[datetime, ...] = ()
     older: int = 0
+    older_first: datetime | None = None
     older_last: datetime | None = None
     capped: bool = False
 
@@ -173,8 +175,10 @@ def due(schedule: Schedule, after: datetime, now: datetime, limit: int) -> Due:
     older_last = next(backwards, None)
     if older_last is None:
         return Due(newest)
-    older = 1 + sum(1 for _ in islice(backwards, COUNTED_AT_MOST - 1))
-    return Due(newest, older, older_last, capped=next(backwards, None) is not None)
+    older, older_first = 1, older_last
+    for older_first in islice(backwards, COUNTED_AT_MOST - 1):  # noqa: B007 - the last one is kept
+        older += 1
+    return Due(newest, older, older_first, older_last, capped=next(backwards, None) is not None)
 
 
 def tick_key(schedule: Schedule, tick: datetime) -> str:

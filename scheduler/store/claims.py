@@ -88,10 +88,11 @@ def claim(session: Statements, owner: Owner, wants: Sequence[Want]) -> ClaimAnsw
 
 
 def _note(birth: Birth) -> str | None:
-    """What the one row that stands for many missed ticks says of them."""
+    """What the one row that stands for many ticks says of them: {"missed": number, "since": the first one}."""
     if birth.missed is None:
         return None
-    return json.dumps({"missed": birth.missed, "or_more": True} if birth.capped else {"missed": birth.missed})
+    since = None if birth.since is None else birth.since.isoformat()
+    return json.dumps({"missed": birth.missed, "since": since} | ({"or_more": True} if birth.capped else {}))
 
 
 @dataclass(frozen=True, slots=True)

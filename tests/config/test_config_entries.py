@@ -42,10 +42,13 @@ ENTRIES = [
     ("args: [a]", "args: must be a mapping, {key: value}, not a list"),
     ("args:", "args: must be a mapping, {key: value} (it is empty)"),
     # words
-    ("overlap: forbidd", "overlap: 'forbidd' is not allowed; allowed: skip, allow"),
-    ("overlap: skipp", "overlap: 'skipp' is not allowed (did you mean \"skip\"?); allowed: skip, allow"),
+    ("overlap: forbidd", "overlap: 'forbidd' is not allowed; allowed: skip, queue, queue_all, replace, allow"),
+    (
+        "overlap: skipp",
+        "overlap: 'skipp' is not allowed (did you mean \"skip\"?); allowed: skip, queue, queue_all, replace, allow",
+    ),
     ("overlap: Skip", "overlap: 'Skip' is not allowed (did you mean \"skip\"?)"),
-    ("overlap: queue", "overlap: 'queue' is not allowed"),
+    ("overlap: cancel", "overlap: 'cancel' is not allowed"),
     ("guard: mutex", "guard: 'mutex' is not allowed; allowed: run_row, advisory_lock"),
     ("after_crash: true", "after_crash: must be a text such as rerun or fail, not true"),
     ("isolation: container", "isolation: 'container' is not allowed; allowed: process, thread"),

@@ -93,7 +93,7 @@ def test_a_tick_whose_row_is_there_already_moves_the_watermark(scene: Scene) -> 
 def test_many_ticks_are_born_as_decided(scene: Scene) -> None:
     scene.jobs(ALLOW)
     births = (
-        birth(1, Status.SKIPPED, skip_reason=SkipReason.MISSED, missed=7),
+        birth(1, Status.SKIPPED, skip_reason=SkipReason.MISSED, missed=7, since=at(1)),
         birth(2, Status.SKIPPED, skip_reason=SkipReason.MISSED),
         birth(3, trigger=Trigger.CATCH_UP),
         birth(4, Status.QUEUED),
@@ -102,7 +102,7 @@ def test_many_ticks_are_born_as_decided(scene: Scene) -> None:
     rows = scene.rows()
     assert [row["status"] for row in rows] == ["skipped", "skipped", "running", "queued"]
     assert [row["skip_reason"] for row in rows] == ["missed", "missed", None, None]
-    assert rows[0]["result"] == {"missed": 7}
+    assert rows[0]["result"] == {"missed": 7, "since": at(1).isoformat()}
     assert [row["trigger"] for row in rows] == ["schedule", "schedule", "catch_up", "schedule"]
     assert rows[3]["attempt"] == 0
     assert scene.known()["a"].watermark == at(4)
