@@ -86,10 +86,14 @@ class RunEvent(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickWon(RunEvent):
-    """This replica claimed the tick; the run is `running` here or `queued` for whoever has a seat."""
+    """This replica claimed the tick; the run is `running` here or `queued` for whoever has a seat.
+
+    `delay`: seconds after the tick before which it does not begin (jitter).
+    """
 
     status: Status
     trigger: Trigger
+    delay: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +142,13 @@ class RunTakenOver(RunEvent):
     status: Status
     how: Literal["lease", "presence"] = "lease"
     error_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReplaced(RunEvent):
+    """The job's newest tick takes this run's place. `status`: `running` (asked to end), or `cancelled` already."""
+
+    status: Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,6 +66,14 @@ class Overlap(StrEnum):
     ALLOW = "allow"
 
 
+class IfBlocked(StrEnum):
+    """What becomes of a run that the overlap index refuses. `one`: it waits, unless a tick of its job waits already."""
+
+    SKIPPED = "skipped"
+    WAITING = "waiting"
+    ONE = "one"
+
+
 class AfterCrash(StrEnum):
     """What an unclear death means for a run: do it again (at least once) or ask a person (at most once)."""
 
@@ -206,7 +214,7 @@ class Birth:
 
     `run_key` is the run's (the period with `once_per`); `tick_key` the tick's own, which a skipped row keeps.
     `status`: `running` (wanted now), `queued`, or `skipped` with `skip_reason`.
-    `if_blocked`: what the overlap index's refusal makes of it, `skipped` or `waiting`.
+    `if_blocked`: what the overlap index's refusal makes of it.
     `missed`: for the one row that stands for many, their number, from the tick `since` on; `capped`: or more, counting
     stopped there. `delay`: seconds after the tick before it may be executed (jitter).
     """
@@ -217,7 +225,7 @@ class Birth:
     status: Status
     trigger: Trigger = Trigger.SCHEDULE
     skip_reason: SkipReason | None = None
-    if_blocked: Status = Status.SKIPPED
+    if_blocked: IfBlocked = IfBlocked.SKIPPED
     missed: int | None = None
     since: datetime | None = None
     capped: bool = False

@@ -12,9 +12,11 @@ from scheduler.core.model import (
     Claim,
     Ending,
     FirstSight,
+    IfBlocked,
     JobSpec,
     MisfirePolicy,
     Outcome,
+    Overlap,
     SkipReason,
     Status,
     Trigger,
@@ -76,7 +78,18 @@ def decide_due(spec: JobSpec, found: Due, now: datetime) -> tuple[Birth, ...]:
                 continue
             taken.add(birth.run_key)
         births.append(birth)
-    return tuple(births)
+    return tuple(_newest_only(spec, births) if spec.overlap is Overlap.REPLACE else births)
+
+
+def _newest_only(spec: JobSpec, births: list[Birth]) -> list[Birth]:
+    """Where the newest tick replaces what runs, those before it would be cancelled as soon as they began."""
+    newest = max((birth.scheduled_at for birth in births if birth.status is not Status.SKIPPED), default=None)
+    return [
+        _skipped(spec, birth.scheduled_at, SkipReason.OVERLAP)
+        if birth.status is not Status.SKIPPED and birth.scheduled_at != newest
+        else birth
+        for birth in births
+    ]
 
 
 def _chosen(spec: JobSpec, missed: list[datetime], now: datetime) -> list[datetime]:
@@ -105,9 +118,18 @@ def _birth(spec: JobSpec, tick: datetime, *, late: bool, now: datetime) -> Birth
         tick_key=key,
         status=Status.RUNNING,
         trigger=Trigger.SCHEDULE if on_time else Trigger.CATCH_UP,
-        # a late run of an exclusive job waits for the one in its way; a tick on time gives way to it
-        if_blocked=Status.SKIPPED if on_time else Status.WAITING,
+        # a late run of an exclusive job waits for the one in its way; a tick on time does as the job's policy says
+        if_blocked=_IF_BLOCKED[spec.overlap] if on_time else IfBlocked.WAITING,
     )
+
+
+_IF_BLOCKED = {
+    Overlap.SKIP: IfBlocked.SKIPPED,
+    Overlap.QUEUE: IfBlocked.ONE,
+    Overlap.QUEUE_ALL: IfBlocked.WAITING,
+    Overlap.REPLACE: IfBlocked.WAITING,  # and what it replaces is cancelled
+    Overlap.ALLOW: IfBlocked.SKIPPED,  # the index refuses none of its runs
+}
 
 
 def _skipped(spec: JobSpec, tick: datetime, reason: SkipReason = SkipReason.MISSED) -> Birth:

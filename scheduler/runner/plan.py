@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from scheduler.core.model import JobSpec
+from scheduler.core.model import JobSpec, Overlap
 from scheduler.core.schedule import Due, due, next_after
 from scheduler.store.jobs import KnownJob
 
@@ -62,6 +62,7 @@ class PlanInForce:
         self._lock = threading.Lock()
         self._jobs: dict[int, Planned] = {}
         self.names: dict[int, str] = {}  # of the jobs, by id
+        self.replacing: tuple[int, ...] = ()  # those whose newest tick replaces what runs
         self.generation = 0
         self.version = 0
 
@@ -80,7 +81,9 @@ class PlanInForce:
                 planned.move(job.watermark)
             jobs[job.id] = planned
         names = {id_: job.spec.name for id_, job in jobs.items()}
+        replacing = tuple(id_ for id_, job in jobs.items() if job.spec.overlap is Overlap.REPLACE)
         with self._lock:
+            self.replacing = replacing
             self._jobs, self.names, self.generation, self.version = jobs, names, generation, self.version + 1
 
     def differs_from(self, known: Sequence[KnownJob]) -> bool:

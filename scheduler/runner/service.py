@@ -96,7 +96,11 @@ class Service:
         parts.follower.wake = self._ticks.wake
         self._keeps = Loop("keeper", parts.keeper.step, room, self._fail, parts.wakeup)
         self._sweeps = Loop("sweeper", parts.sweeper.step, room, self._fail)
-        parts.wakeup.notified, parts.ticker.beaten = self._fetch_soon, self._look_soon
+        parts.wakeup.notified, parts.ticker.beaten, parts.ticker.waits = (
+            self._fetch_soon,
+            self._look_soon,
+            self._look_soon,
+        )
         parts.seats.freed, parts.seats.failed = self._seat_freed, self._seat_failed
 
     @property
@@ -181,7 +185,7 @@ class Service:
         self._sweeps.wake()
 
     def _look_soon(self) -> None:
-        """Others were faster with a tick."""
+        """Others were faster with a tick, or one of ours waits for a run that it may have to replace."""
         self._parts.sweeper.look_soon()
         self._sweeps.wake()
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from scheduler.core.events import AnswerRecovered, TickSkipped
+from scheduler.core.events import AnswerRecovered, RunReplaced, TickSkipped
 from scheduler.core.model import Claim, Ending, Outcome, SkipReason, Status
 from scheduler.core.policy import Decision, renew_interval, trust_window
 from scheduler.runner.plan import PlanInForce
@@ -111,9 +111,28 @@ class Sweeper:
         abandoned = self._reaper.bury(seen)
         if seen.stale:
             self._end_stale()
-        promoted = self._promote() if seen.in_vain else 0
+        replaced = self._replace()
+        promoted = self._promote() if seen.in_vain or replaced else 0
         if seen.ready or abandoned or promoted:
             self._dequeue()
+
+    def _replace(self) -> bool:
+        """Make room for the newest tick of jobs that want it so; whether a run ended by it."""
+        jobs, ended = self._plan.replacing, False
+        for one in runs.replace(self._session, jobs) if jobs else ():
+            ended = ended or one.status is Status.CANCELLED
+            self._bus.publish(
+                RunReplaced(
+                    replica=self._owner.name,
+                    job=self._plan.names.get(one.job_id, ""),
+                    run_key=one.run_key,
+                    run_id=one.id,
+                    attempt=one.attempt,
+                    scheduled_at=one.scheduled_at,
+                    status=one.status,
+                )
+            )
+        return ended
 
     def _promote(self) -> int:
         """Queue runs that wait for nothing; returns how many."""

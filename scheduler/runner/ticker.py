@@ -43,7 +43,7 @@ class Ticker:
     """The ticks of one replica. `tick` belongs to one thread.
 
     `rank` and `live` say where this replica starts. `unclear` is called when a claim's answer was lost, `beaten` when
-    others were faster.
+    others were faster, `waits` when a run was born that may not start yet.
     """
 
     def __init__(self, session: Session, room: Room, plan: PlanInForce, seats: Seats) -> None:
@@ -59,6 +59,7 @@ class Ticker:
         self.unclear: Callable[[], None] = lambda: None
         self.overflowed: Callable[[], None] = lambda: None
         self.beaten: Callable[[], None] = lambda: None
+        self.waits: Callable[[], None] = lambda: None
 
     def next_tick(self) -> datetime | None:
         """The next tick that is still to come."""
@@ -175,7 +176,7 @@ class Ticker:
         return left
 
     def _decide(self, job: Planned, now: datetime) -> Births:
-        return tuple((new_id(), birth) for birth in decide_due(job.spec, job.due(now), now))
+        return tuple([(new_id(), birth) for birth in decide_due(job.spec, job.due(now), now)])
 
     def _claim(self, chunk: list[Planned], now: datetime) -> Decided:
         """Claim one chunk; returns the jobs whose ticks are not all accounted for by it."""
@@ -258,22 +259,24 @@ class Ticker:
 
     def _say(self, job: Planned, id_: UUID, birth: Birth, status: Status, blocked_by: UUID | None) -> None:
         if status is Status.SKIPPED:
-            about = {**_about(job, birth, self._owner), "run_id": id_}
-            reason = birth.skip_reason or SkipReason.OVERLAP
-            self._bus.publish(TickSkipped(**about, reason=reason, missed=birth.missed, blocked_by=blocked_by))
-            return
-        if status is not Status.RUNNING:  # else its seat says so
+            about, why = _about(job, birth, self._owner), birth.skip_reason or SkipReason.OVERLAP
+            about |= {"run_id": id_, "missed": birth.missed, "blocked_by": blocked_by}
+            self._bus.publish(TickSkipped(**about, reason=why))
+        elif status is not Status.RUNNING:  # else its seat says so
             self._bus.publish(self._won(job, id_, birth, status))
-        if status is Status.QUEUED:
+        if status is Status.QUEUED and not birth.delay:
             self.overflowed()
+        if status is Status.WAITING:
+            self.waits()
 
     def _won(self, job: Planned, id_: UUID, birth: Birth, status: Status) -> TickWon:
-        return TickWon(**_about(job, birth, self._owner), run_id=id_, status=status, trigger=birth.trigger)
+        about = _about(job, birth, self._owner)
+        return TickWon(**about, run_id=id_, status=status, trigger=birth.trigger, delay=birth.delay)
 
     def _say_lost(self, job: Planned, birth: Birth, lost: Lost) -> None:
         if birth.status is not Status.SKIPPED and lost.run_id is not None:
-            about = {**_about(job, birth, self._owner), "run_id": lost.run_id}
-            self._bus.publish(TickLost(**about, winner=lost.winner, status=lost.status))
+            about = _about(job, birth, self._owner)
+            self._bus.publish(TickLost(**about, run_id=lost.run_id, winner=lost.winner, status=lost.status))
 
 
 def _queue_beyond(decided: Decided, granted: int) -> Decided:
@@ -282,11 +285,9 @@ def _queue_beyond(decided: Decided, granted: int) -> Decided:
     for job_id, (job, births) in decided.items():
         fitted = []
         for id_, birth in births:
-            if birth.status is Status.RUNNING:
-                granted -= 1
-                fitted.append((id_, birth if granted >= 0 else replace(birth, status=Status.QUEUED)))
-            else:
-                fitted.append((id_, birth))
+            granted -= birth.status is Status.RUNNING
+            beyond = birth.status is Status.RUNNING and granted < 0
+            fitted.append((id_, replace(birth, status=Status.QUEUED) if beyond else birth))
         out[job_id] = (job, tuple(fitted))
     return out
 

@@ -77,6 +77,7 @@ def claim(session: Statements, owner: Owner, wants: Sequence[Want]) -> ClaimAnsw
             "if_blocked": plain(b.if_blocked for _, _, b in births),
             "trigger": plain(b.trigger for _, _, b in births),
             "note": texts(_note(b) for _, _, b in births),
+            "delay": plain(b.delay for _, _, b in births),
         },
     )
     moved, jobs, ids, statuses, blockers, now, _ = rows[0]

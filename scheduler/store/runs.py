@@ -177,6 +177,24 @@ def promote(session: Session, jobs: Sequence[int] | None) -> int:
     return len(session.run("promote", {"job": None if jobs is None else list(jobs)}))
 
 
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A run that gives way to a newer tick: `running` (asked to end), or `cancelled` before it began."""
+
+    id: UUID
+    job_id: int
+    status: Status
+    run_key: str
+    scheduled_at: datetime
+    attempt: int
+
+
+def replace(session: Session, jobs: Sequence[int]) -> tuple[Replaced, ...]:
+    """Make room for the newest waiting tick of each of these jobs."""
+    rows = session.run("replace", {"job": list(jobs)})
+    return tuple(Replaced(id_, job, Status(status), *rest) for id_, job, status, *rest in rows)
+
+
 def end_stale(session: Session) -> tuple[tuple[UUID, str, str, datetime], ...]:
     """End queued and waiting runs of removed jobs; returns (run id, job, run key, tick) of each."""
     return tuple((r[0], r[1], r[2], r[3]) for r in session.run("end_stale", {}))

@@ -124,6 +124,21 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
         "info",
         "won 2026-11-29: it waits until the job's active run has ended",
     ),
+    (
+        ev.TickWon(**RUN, status=Status.QUEUED, trigger=Trigger.SCHEDULE, delay=37.0),
+        "info",
+        "won 2026-11-29: put off until 37 s after its tick (jitter)",
+    ),
+    (
+        ev.RunReplaced(**RUN, status=Status.RUNNING),
+        "info",
+        "2026-11-29 is asked to end: a newer tick takes its place",
+    ),
+    (
+        ev.RunReplaced(**RUN, status=Status.CANCELLED),
+        "info",
+        "2026-11-29 will not begin: a newer tick takes its place",
+    ),
     (lost_tick(), "info", "2026-11-29: another replica has it: replica-2"),
     (lost_tick(winner=None, status=None), "info", "2026-11-29: another replica has it"),
     (lost_tick(status=Status.SUCCEEDED), "info", "already done: 2026-11-29 succeeded by replica-2"),

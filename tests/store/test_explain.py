@@ -89,6 +89,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "if_blocked": ["skipped"] * JOBS,
         "trigger": ["schedule"] * JOBS,
         "note": [None] * JOBS,
+        "delay": [0.0] * JOBS,
     },
     "complete_record": ENDED,
     "create_run": {
@@ -132,6 +133,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "register_replica": REGISTRATION,
     "remove_jobs": {"id": TEN, "generation": 2},
     "renew": {"me": ME, "lease": 15.0, "id": IDS, "attempt": [1] * 50, "progress": [None] * 50},
+    "replace": {"job": TEN},
     "save_checkpoint": {"state": "{}", "id": IDS[0], "attempt": 1, "owner": str(ME)},
     "settle": {
         **ENDED,

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from scene import Scene, at, birth, spec
 
-from scheduler.core.model import Ending, Outcome, Overlap, Status, Trigger
+from scheduler.core.model import Ending, IfBlocked, Outcome, Overlap, Status, Trigger
 from scheduler.core.policy import Decision
 from scheduler.store import claims, runs
 from scheduler.store.claims import Request
@@ -133,3 +133,72 @@ def test_a_waiting_row_that_is_locked_holds_up_its_own_job_alone(scene: Scene) -
         assert runs.promote(scene.mine, None) == 1
         assert {name: scene.row(run)["status"] for name, run in waiting.items()} == {"a": "waiting", "b": "queued"}
     assert runs.promote(scene.mine, None) == 1
+
+
+def test_one_tick_waits_and_the_others_give_way(scene: Scene) -> None:
+    """`overlap: queue`: the first that finds an active run waits; whoever waits already is not joined by another."""
+    job = spec("a", overlap=Overlap.QUEUE)
+    scene.jobs(job)
+    active = scene.running(scene.owner(), job)
+    births = [birth(n, if_blocked=IfBlocked.ONE) for n in (2, 3, 4)]
+    made = scene.claim(scene.owner("b"), scene.want(job, *births)).made
+    assert [one.status for one in made] == ["waiting", "skipped", "skipped"]
+    assert [one.blocked_by for one in made] == [active] * 3
+    (later,) = scene.claim(scene.owner("b"), scene.want(job, birth(5, if_blocked=IfBlocked.ONE))).made
+    assert later.status is Status.SKIPPED
+    runs.settle(scene.mine, scene.owner("x"), [])
+    scene.sql("UPDATE soloist.run SET status = 'succeeded', finished_at = now() WHERE id = %s", active)
+    assert runs.promote(scene.mine, None) == 1
+    (again,) = scene.claim(scene.owner("b"), scene.want(job, birth(6, if_blocked=IfBlocked.ONE))).made
+    assert again.status is Status.WAITING, "the one that waited is active now, so there is room for another"
+
+
+def test_the_one_that_waits_may_be_born_beside_the_run_in_its_way(scene: Scene) -> None:
+    job = spec("a", overlap=Overlap.QUEUE)
+    scene.jobs(job)
+    made = scene.claim(scene.owner(), scene.want(job, *(birth(n, if_blocked=IfBlocked.ONE) for n in (1, 2, 3)))).made
+    assert sorted(one.status for one in made) == ["running", "skipped", "waiting"]
+    assert [row["status"] for row in scene.rows()] == ["running", "waiting", "skipped"]
+
+
+def test_a_run_that_a_person_waits_for_takes_no_tick_s_place(scene: Scene) -> None:
+    job = spec("a", overlap=Overlap.QUEUE)
+    scene.jobs(job)
+    scene.running(scene.owner(), job)
+    claims.create_run(scene.mine, Request(uuid.uuid4(), "a", "manual:1", Trigger.MANUAL, "me"))
+    (made,) = scene.claim(scene.owner("b"), scene.want(job, birth(2, if_blocked=IfBlocked.ONE))).made
+    assert made.status is Status.WAITING
+
+
+@pytest.mark.parametrize("status", [Status.RUNNING, Status.QUEUED])
+def test_the_newest_tick_takes_the_place_of_all_before_it(scene: Scene, status: Status) -> None:
+    job, other = spec("a", overlap=Overlap.REPLACE), spec("b", overlap=Overlap.REPLACE)
+    scene.jobs(job, other)
+    neighbour = scene.running(scene.owner(), other)
+    active = scene.running(scene.owner(), job)
+    if status is Status.QUEUED:  # it waits for its next try
+        scene.sql(
+            "UPDATE soloist.run SET status = 'queued', ready_at = now() + interval '1 h' WHERE id = %s",
+            active,
+        )
+    for n in (2, 3):
+        scene.claim(scene.owner("b"), scene.want(job, birth(n, if_blocked=IfBlocked.WAITING)))
+    _, older, newest = (row["id"] for row in scene.rows("a"))
+    replaced = runs.replace(scene.mine, [scene.known()["a"].id, scene.known()["b"].id])
+    expected = {active: Status.RUNNING if status is Status.RUNNING else Status.CANCELLED, older: Status.CANCELLED}
+    assert {one.id: one.status for one in replaced} == expected
+    assert scene.row(older)["result"] == {"replaced_by": str(newest)}
+    assert scene.row(active)["cancel_requested_at"] is not None
+    assert scene.row(neighbour)["cancel_requested_at"] is None, "nothing waits for the neighbour's place"
+    assert runs.replace(scene.mine, [scene.known()["a"].id]) == (), "asked again, there is nothing left to do"
+    if status is Status.QUEUED:
+        assert runs.promote(scene.mine, None) == 1
+        assert scene.row(newest)["status"] == "queued"
+
+
+def test_jitter_puts_off_the_run_and_not_the_tick(scene: Scene) -> None:
+    scene.jobs(JOB)
+    (made,) = scene.claim(scene.owner(), scene.want(JOB, birth(1, Status.QUEUED, delay=30 * 365 * 86400.0))).made
+    row = scene.row(made.id)
+    assert (row["scheduled_at"], (row["ready_at"] - at(1)).days) == (at(1), 30 * 365)
+    assert claims.dequeue(scene.mine, scene.owner("b"), 1, 9) == ()

@@ -12,6 +12,7 @@ from scheduler.core.events import (
     ReplicaDraining,
     ReplicaStarted,
     ReplicaStopped,
+    RunReplaced,
     RunTakenOver,
     TickLost,
     TickSkipped,
@@ -84,9 +85,10 @@ def _plan_changed(event: PlanChanged) -> Said:
 @say.register
 def _tick_won(event: TickWon) -> Said:
     late = " (a late tick)" if event.trigger is Trigger.CATCH_UP else ""
+    put_off = f"put off until {seconds(event.delay)} after its tick (jitter)"
     where = {
         Status.RUNNING: "it runs here",
-        Status.QUEUED: "queued until a replica has a free seat",
+        Status.QUEUED: put_off if event.delay else "queued until a replica has a free seat",
         Status.WAITING: "it waits until the job's active run has ended",
     }.get(event.status, words(event.status))
     return Said(logging.INFO, f"won {event.run_key}{late}: {where}")
@@ -102,6 +104,12 @@ def _tick_lost(event: TickLost) -> Said:
         return Said(logging.INFO, f"{event.run_key}: another replica has it{f': {winner}' if winner else ''}")
     by = f" (claimed by {winner})" if winner else ""
     return Said(logging.INFO, f"{event.run_key} has its row already: {words(event.status)}{by}")
+
+
+@say.register
+def _run_replaced(event: RunReplaced) -> Said:
+    how = "is asked to end" if event.status is Status.RUNNING else "will not begin"
+    return Said(logging.INFO, f"{event.run_key} {how}: a newer tick takes its place")
 
 
 @say.register

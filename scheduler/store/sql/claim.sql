@@ -6,6 +6,7 @@
 -- ins     the ticks that are due by the database's clock. The instant is read once: a tick that came due between two looks
 --         would seem refused by the overlap index.
 -- refused what the overlap index would not take: a row all the same, skipped or waiting, so that the tick is accounted for.
+--         `one` waits if no other tick of its job does, nor one before it in this very claim.
 -- Membership in what a part returned is asked with NOT IN, which hashes; NOT EXISTS would compare each with each, because
 -- the planner takes the parts for tiny. For the same reason the answer is one row of arrays.
 -- moved   the watermark, only where each due tick has a row by now. A watermark that passes a tick without one loses it.
@@ -16,8 +17,9 @@ WITH clock AS MATERIALIZED (
 ), due AS MATERIALIZED (
     SELECT * FROM unnest(
         %(due_job)s::int[], %(id)s::uuid[], %(run_key)s::text[], %(tick_key)s::text[], %(scheduled_at)s::timestamptz[],
-        %(status)s::text[], %(skip_reason)s::text[], %(if_blocked)s::text[], %(trigger)s::text[], %(note)s::text[]
-    ) AS d (job, id, run_key, tick_key, scheduled_at, status, skip_reason, if_blocked, trigger, note)
+        %(status)s::text[], %(skip_reason)s::text[], %(if_blocked)s::text[], %(trigger)s::text[], %(note)s::text[],
+        %(delay)s::float8[]
+    ) AS d (job, id, run_key, tick_key, scheduled_at, status, skip_reason, if_blocked, trigger, note, delay)
 ), won AS MATERIALIZED (
     SELECT job.id, job.exclusive, job.spec_hash, job.retries, job.after_crash, job.crash_limit, job.backoff, job.backoff_max
     FROM soloist.job
@@ -34,7 +36,7 @@ WITH clock AS MATERIALIZED (
            won.retries, won.after_crash, won.crash_limit, won.backoff, won.backoff_max,
            CASE due.status WHEN 'running' THEN %(me)s::uuid END,
            CASE due.status WHEN 'running' THEN clock.now + make_interval(secs => %(lease)s::float8) END,
-           CASE due.status WHEN 'queued' THEN clock.now END,
+           CASE due.status WHEN 'queued' THEN GREATEST(clock.now, due.scheduled_at + make_interval(secs => due.delay)) END,
            CASE due.status WHEN 'running' THEN clock.now END,
            CASE due.status WHEN 'skipped' THEN clock.now END,
            due.note::jsonb, won.spec_hash
@@ -43,25 +45,37 @@ WITH clock AS MATERIALIZED (
     ORDER BY due.job, due.scheduled_at
     ON CONFLICT DO NOTHING
     RETURNING id, job, status
-), refused AS (
-    INSERT INTO soloist.run (id, job, run_key, scheduled_at, created_at, trigger, status, skip_reason, exclusive,
-                             retries_left, after_crash, crash_limit, backoff, backoff_max, finished_at, result, spec_hash)
-    SELECT due.id, due.job, CASE due.if_blocked WHEN 'skipped' THEN due.tick_key ELSE due.run_key END, due.scheduled_at,
-           clock.now, due.trigger, due.if_blocked, CASE due.if_blocked WHEN 'skipped' THEN 'overlap' END, true,
-           won.retries, won.after_crash, won.crash_limit, won.backoff, won.backoff_max,
-           CASE due.if_blocked WHEN 'skipped' THEN clock.now END,
-           -- by one that was there before, or by a tick of this very claim, which is not in the table yet
-           (SELECT jsonb_build_object('blocked_by', active.id) FROM (
-                SELECT old.id FROM soloist.run old
-                WHERE old.job = due.job AND old.exclusive AND old.status IN ('queued', 'running')
-                UNION ALL
-                SELECT ins.id FROM ins WHERE ins.job = due.job AND ins.status IN ('queued', 'running')) active LIMIT 1),
-           won.spec_hash
+), blocked AS (
+    SELECT due.id, due.job, due.run_key, due.tick_key, due.scheduled_at, due.trigger, won.retries, won.after_crash,
+           won.crash_limit, won.backoff, won.backoff_max, won.spec_hash,
+           CASE WHEN due.if_blocked <> 'one' THEN due.if_blocked
+                WHEN EXISTS (SELECT FROM soloist.run old WHERE old.job = due.job AND old.status = 'waiting'
+                                                           AND old.trigger IN ('schedule', 'catch_up'))
+                  OR EXISTS (SELECT FROM due earlier
+                             WHERE earlier.job = due.job AND earlier.scheduled_at < due.scheduled_at
+                               AND earlier.if_blocked IN ('one', 'waiting') AND earlier.status <> 'skipped'
+                               AND earlier.id NOT IN (SELECT ins.id FROM ins)) THEN 'skipped'
+                ELSE 'waiting' END AS becomes
     FROM due JOIN won ON won.id = due.job, clock
     WHERE due.scheduled_at <= clock.now AND due.status <> 'skipped' AND won.exclusive
       AND due.id NOT IN (SELECT ins.id FROM ins)
       AND NOT EXISTS (SELECT FROM soloist.run old WHERE old.job = due.job AND old.run_key = due.run_key)
-    ORDER BY due.job, due.scheduled_at
+), refused AS (
+    INSERT INTO soloist.run (id, job, run_key, scheduled_at, created_at, trigger, status, skip_reason, exclusive,
+                             retries_left, after_crash, crash_limit, backoff, backoff_max, finished_at, result, spec_hash)
+    SELECT blocked.id, blocked.job, CASE becomes WHEN 'skipped' THEN blocked.tick_key ELSE blocked.run_key END,
+           blocked.scheduled_at, clock.now, blocked.trigger, becomes, CASE becomes WHEN 'skipped' THEN 'overlap' END, true,
+           blocked.retries, blocked.after_crash, blocked.crash_limit, blocked.backoff, blocked.backoff_max,
+           CASE becomes WHEN 'skipped' THEN clock.now END,
+           -- by one that was there before, or by a tick of this very claim, which is not in the table yet
+           (SELECT jsonb_build_object('blocked_by', active.id) FROM (
+                SELECT old.id FROM soloist.run old
+                WHERE old.job = blocked.job AND old.exclusive AND old.status IN ('queued', 'running')
+                UNION ALL
+                SELECT ins.id FROM ins WHERE ins.job = blocked.job AND ins.status IN ('queued', 'running')) active LIMIT 1),
+           blocked.spec_hash
+    FROM blocked, clock
+    ORDER BY blocked.job, blocked.scheduled_at
     ON CONFLICT DO NOTHING
     RETURNING id, job, status, result
 ), made AS (
