@@ -6,9 +6,12 @@ from typing import Annotated
 
 import typer
 
+from scheduler.cli.audit import audit
 from scheduler.cli.check import check
+from scheduler.cli.jobs import jobs
 from scheduler.cli.migrate import migrate
 from scheduler.cli.next import next_ticks
+from scheduler.cli.pauses import pause, resume
 from scheduler.cli.purge import purge
 from scheduler.cli.replicas import replicas
 from scheduler.cli.run_one import execute
@@ -30,8 +33,12 @@ app.command()(serve)
 app.command("exec")(execute)
 app.command()(check)
 app.command("next")(next_ticks)
+app.command()(jobs)
 app.command()(trigger)
+app.command()(pause)
+app.command()(resume)
 app.add_typer(runs, name="runs")
+app.command()(audit)
 app.command()(replicas)
 app.command()(migrate)
 app.command()(purge)

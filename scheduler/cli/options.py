@@ -48,6 +48,14 @@ def parse_seconds(text: str) -> float:
         raise typer.BadParameter(str(error)) from None
 
 
+def parse_reason(text: str) -> str:
+    """A person's reason: something that a table can show."""
+    reason = text.strip()
+    if not 1 <= len(reason) <= 500 or not reason.isprintable():
+        raise typer.BadParameter("must be 1 to 500 printable characters")
+    return reason
+
+
 def person() -> str:
     """Who asks, for the history: the name of the OS user."""
     try:

@@ -29,6 +29,8 @@ _STYLES = {
     "silent": "red",
     "crashed": "red",
     "cancelled": "yellow",
+    "paused": "yellow",
+    "removed": "dim",
     "skipped": "dim",
     "stopped": "dim",
 }

@@ -81,6 +81,7 @@ def _create(database_url: str, job: str, payload: dict[str, Any] | None, key: st
         trigger=Trigger.MANUAL,
         triggered_by=person(),
         payload=payload,
+        action="trigger",
     )
     with visit_session(database_url, "trigger", SystemClock()) as session:
         try:

@@ -73,6 +73,27 @@ class PlanChanged(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobPaused(Event):
+    """A job's ticks have stopped. `until`: when they go on by themselves; None: when somebody resumes it."""
+
+    job: str
+    by: str
+    reason: str
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobResumed(Event):
+    """A job ticks again. `missed`: how many ticks its pause took, or more, where `capped`."""
+
+    job: str
+    by: str
+    reason: str
+    missed: int = 0
+    capped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunEvent(Event):
     """A fact about one run."""
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from scheduler.core.schedule import Schedule
 
 
+SOLOIST = "soloist"
+"""Who did what nobody asked for: the name that stands where else a person's does."""
+
+
 class Status(StrEnum):
     """The states of a run. Those of `TERMINAL` never change again."""
 

@@ -76,7 +76,7 @@ def claim(session: Statements, owner: Owner, wants: Sequence[Want]) -> ClaimAnsw
             "skip_reason": plain(b.skip_reason for _, _, b in births),
             "if_blocked": plain(b.if_blocked for _, _, b in births),
             "trigger": plain(b.trigger for _, _, b in births),
-            "note": texts(_note(b) for _, _, b in births),
+            "note": texts(note_of(b) for _, _, b in births),
             "delay": plain(b.delay for _, _, b in births),
         },
     )
@@ -88,7 +88,7 @@ def claim(session: Statements, owner: Owner, wants: Sequence[Want]) -> ClaimAnsw
     return ClaimAnswer(made, frozenset(moved or ()), now)
 
 
-def _note(birth: Birth) -> str | None:
+def note_of(birth: Birth) -> str | None:
     """What the one row that stands for many ticks says of them: {"missed": number, "since": the first one}."""
     if birth.missed is None:
         return None
@@ -159,7 +159,7 @@ def _claimed(row: Row, names: Mapping[int, str]) -> tuple[int, Claim]:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A run asked for by name. `me`: the owner when the asker runs it itself; `tick_key`: of a skipped row."""
+    """A run asked for by name. `tick_key`: of a skipped row. `action`: a person's, for the audit; None: no person's."""
 
     id: UUID
     job: str
@@ -171,6 +171,7 @@ class Request:
     retry_of: UUID | None = None
     payload: dict[str, Any] | None = None
     if_blocked: Status = Status.WAITING
+    action: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +202,7 @@ def create_run(session: Session, request: Request, owner: Owner | None = None) -
             "retry_of": request.retry_of,
             "payload": None if request.payload is None else json.dumps(request.payload),
             "if_blocked": request.if_blocked.value,
+            "action": request.action,
             "me": None if owner is None else owner.id,
             "lease": 0.0 if owner is None else owner.lease,
         },

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from scheduler.core.model import Status
+from scheduler.core.model import JobSpec, Status
+from scheduler.core.spec import spec_from_dict
 from scheduler.store.arrays import instants, plain
-from scheduler.store.engine import Session
+from scheduler.store.engine import Row, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,36 @@ class KnownJob:
 def read_jobs(session: Session, names: Sequence[str] | None = None) -> tuple[KnownJob, ...]:
     """The jobs as they stand (None: all)."""
     return tuple(KnownJob(*row) for row in session.run("read_jobs", {"name": None if names is None else list(names)}))
+
+
+@dataclass(frozen=True, slots=True)
+class FullJob:
+    """A job with all that its row says. `spec`: the one in force. `database_now`: when it was read."""
+
+    id: int
+    name: str
+    spec: JobSpec
+    spec_hash: str
+    watermark: datetime
+    paused_at: datetime | None
+    paused_until: datetime | None
+    paused_by: str | None
+    paused_reason: str | None
+    resumed_at: datetime | None
+    removed_at: datetime | None
+    database_now: datetime
+
+    @classmethod
+    def of(cls, row: Row) -> FullJob:
+        """From the columns of `read_job`."""
+        id_, name, spec, *rest = row
+        return cls(id_, name, spec_from_dict(spec), *rest)
+
+
+def read_job(session: Session, name: str) -> FullJob | None:
+    """The job of that name, also a removed one; None: the database has never had it."""
+    rows = session.run("read_job", {"job": name})
+    return FullJob.of(rows[0]) if rows else None
 
 
 class Moved(NamedTuple):

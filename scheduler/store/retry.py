@@ -34,6 +34,7 @@ def retry_run(session: Session, run: dict[str, Any], triggered_by: str, new_id: 
             scheduled_at=run["scheduled_at"],
             retry_of=run["id"],
             payload=run["payload"],
+            action="retry",
         )
         made = create_run(session, request)
         if made.fresh:

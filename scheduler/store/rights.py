@@ -16,6 +16,7 @@ Rights = Mapping[str, tuple[str, ...]]
 NEEDED: Rights = {
     "alembic_version": ("SELECT",),
     "attempt": ("SELECT", "INSERT", "UPDATE"),
+    "audit": ("SELECT", "INSERT"),
     "config": ("SELECT", "INSERT", "UPDATE"),  # UPDATE: for its lock, while a plan is put in force
     "held_lock": ("SELECT",),
     "job": ("SELECT", "INSERT", "UPDATE"),

@@ -13,6 +13,12 @@ job = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False),
+    Column("spec", JSONB, nullable=False),
+    Column("watermark", _instant, nullable=False),
+    Column("paused_at", _instant),
+    Column("paused_until", _instant),
+    Column("paused_by", Text),
+    Column("paused_reason", Text),
     Column("removed_at", _instant),
 )
 
@@ -85,4 +91,27 @@ replica = Table(
     Column("started_at", _instant, nullable=False),
     Column("seen_at", _instant, nullable=False),
     Column("stopped_at", _instant),
+)
+
+config = Table(
+    "config",
+    metadata,
+    Column("config_hash", Text, primary_key=True),
+    Column("generation", Integer, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("retention", JSONB, nullable=False),
+    Column("registered_at", _instant, nullable=False),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("at", _instant, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("job", Text),
+    Column("run", UUID),
+    Column("why", Text),
+    Column("until", _instant),
 )

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 import psycopg
 from sqlalchemy import Connection, NullPool, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from scheduler.core.clock import Clock
-from scheduler.core.errors import DatabaseUnreachable, SchemaMismatch
+from scheduler.core.errors import AlreadyRunning, DatabaseUnreachable, SchemaMismatch
 from scheduler.core.events import Bus
 from scheduler.store.connect import VISIT_OPTIONS, connect_once, masked, one_line
 from scheduler.store.contact import Contact
-from scheduler.store.engine import ContactLost, Refused, Session
+from scheduler.store.engine import Blocked, ContactLost, Refused, Session
 from scheduler.store.rights import ALL, lacks_right
 from scheduler.store.watchdog import Watchdog
 
+Answer = TypeVar("Answer")
+PATIENT = 25  # tries, each of which waits LOCK_WAIT for a lock by itself
 NO_SCHEMA = (
     "this database has no Soloist schema of this version: start `soloist serve`, or run `soloist migrate`, "
     "and check that SOLOIST_DATABASE_URL names the right database"
+)
+LOCKED = (
+    "somebody holds a lock on a row that this needs, and does not let go: an open transaction, perhaps; nothing was done. "
+    "pg_stat_activity shows who is idle in transaction; try again"
 )
 
 
@@ -51,6 +58,14 @@ def visit_session(database_url: str, room: str, clock: Clock) -> Iterator[Sessio
             session.close()
 
 
+def patiently(ask: Callable[[], Answer]) -> Answer:
+    """Ask again while somebody holds a lock that is needed. Raises Blocked when he does not let go for some seconds."""
+    for _ in range(PATIENT - 1):
+        with suppress(Blocked):
+            return ask()
+    return ask()
+
+
 @contextmanager
 def _in_words(database_url: str) -> Iterator[None]:
     try:
@@ -71,6 +86,8 @@ def _in_words(database_url: str) -> Iterator[None]:
             case psycopg.errors.InsufficientPrivilege():
                 with connect_once(database_url, "rights") as connection:
                     raise lacks_right(connection, cause, ALL) from None
+            case psycopg.errors.LockNotAvailable():
+                raise AlreadyRunning(LOCKED) from None
             case psycopg.OperationalError():
                 raise _lost(database_url, cause) from None
         raise

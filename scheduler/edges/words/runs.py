@@ -7,7 +7,9 @@ import logging
 from scheduler.core.events import (
     AttemptEnded,
     AttemptStarted,
+    JobPaused,
     JobPlanned,
+    JobResumed,
     PlanChanged,
     ReplicaDraining,
     ReplicaStarted,
@@ -18,7 +20,7 @@ from scheduler.core.events import (
     TickSkipped,
     TickWon,
 )
-from scheduler.core.model import Outcome, SkipReason, Status, Trigger
+from scheduler.core.model import SOLOIST, Outcome, SkipReason, Status, Trigger
 from scheduler.core.redaction import cut
 from scheduler.edges.words.wording import LONGEST_ERROR, Said, count, instant, say, seconds, some, words
 
@@ -80,6 +82,22 @@ def _plan_changed(event: PlanChanged) -> Said:
     groups = {"added": event.added, "changed": event.changed, "removed": event.removed}
     parts = [f"{word} {', '.join(names)}" for word, names in groups.items() if names]
     return Said(logging.INFO, f"jobs {'; '.join(parts)}" if parts else "jobs: nothing changed")
+
+
+@say.register
+def _job_paused(event: JobPaused) -> Said:
+    """What a person did is no cause for alarm; what Soloist did by itself somebody has to look into."""
+    end = f"until {instant(event.until)}" if event.until else f"until somebody resumes it (soloist resume {event.job})"
+    level = logging.WARNING if event.by == SOLOIST else logging.INFO
+    return Said(level, f"paused by {event.by} {end}: {cut(event.reason, LONGEST_ERROR)}")
+
+
+@say.register
+def _job_resumed(event: JobResumed) -> Said:
+    more = " or more" if event.capped else ""
+    took = f"; its pause took {count(event.missed, 'tick')}{more}" if event.missed else ""
+    why = f": {cut(event.reason, LONGEST_ERROR)}" if event.reason else ""
+    return Said(logging.INFO, f"resumed by {event.by}{took}{why}")
 
 
 @say.register

@@ -1,5 +1,6 @@
 -- One run asked for by name: by a person, an application, a CronJob's pod, a retry by hand. Born `running` when the asker runs
 -- it itself (`me`), else `queued`; refused by the overlap index: `if_blocked`. A key that exists gives back the run it names.
+-- What a person asked for (`action`) has a line in the audit.
 WITH target AS MATERIALIZED (
     SELECT job.id, job.spec_hash, job.exclusive, job.retries, job.after_crash, job.crash_limit, job.backoff, job.backoff_max
     FROM soloist.job WHERE job.name = %(job)s::text AND job.removed_at IS NULL
@@ -40,6 +41,11 @@ WITH target AS MATERIALIZED (
       AND NOT EXISTS (SELECT FROM soloist.run old WHERE old.job = fresh.job AND old.run_key = fresh.run_key)
     ON CONFLICT DO NOTHING
     RETURNING id, status
+), noted AS (
+    INSERT INTO soloist.audit (who, action, job, run)
+    SELECT %(triggered_by)s::text, %(action)s::text, %(job)s::text, made.id
+    FROM (SELECT id FROM ins UNION ALL SELECT id FROM refused) made
+    WHERE %(action)s::text IS NOT NULL
 ), told AS (
     SELECT pg_notify('soloist', 'run') FROM (SELECT FROM ins WHERE status = 'queued') any_queued
 )

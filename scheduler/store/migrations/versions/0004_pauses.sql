@@ -15,3 +15,9 @@ END $$;
 
 -- What was done to a job by hand, newest first: whoever asks why nothing ran on a day looks here.
 CREATE INDEX audit_of_job ON soloist.audit (job, at);
+
+-- For a pause: until when it was meant.
+ALTER TABLE soloist.audit ADD COLUMN until timestamptz;
+
+-- Pauses that end by themselves are looked for again and again. Partial, and of no column that a tick moves: those stay HOT.
+CREATE INDEX job_paused_until ON soloist.job (paused_until) WHERE paused_until IS NOT NULL;
