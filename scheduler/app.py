@@ -6,15 +6,17 @@ import gc
 import os
 import socket
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.metadata import version
+from pathlib import Path
 
 from scheduler import __version__
 from scheduler.config.jobs_file import Plan
 from scheduler.config.settings import Settings
 from scheduler.core.events import Bus, Listener
-from scheduler.core.model import Guard, Isolation
+from scheduler.core.model import Guard, Isolation, JobSpec
+from scheduler.core.zones import tzdata_version
 from scheduler.edges import Edges
 from scheduler.kinds import Kind
 from scheduler.kinds.python import PythonKind
@@ -22,12 +24,14 @@ from scheduler.kinds.thread import ThreadKind
 from scheduler.runner.attempt import Attempts, Leave
 from scheduler.runner.clock import SystemClock, new_id
 from scheduler.runner.clock_watch import ClockWatch
+from scheduler.runner.dedicated import refusal
 from scheduler.runner.follower import Follower
 from scheduler.runner.job_locks import JobLocks
 from scheduler.runner.keeper import Charge, Keeper
 from scheduler.runner.plan import PlanInForce
 from scheduler.runner.presence import Presence
 from scheduler.runner.reaper import Reaper
+from scheduler.runner.reloader import Reloader, Source
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Seats
 from scheduler.runner.service import Facts, Parts, Service
@@ -53,13 +57,15 @@ from scheduler.store.watchdog import Watchdog
 class Soloist:
     """A replica to embed in a service of one's own: `Soloist(settings, plan, url).service()`, then `run` or `start`.
 
-    `database_url`: what libpq takes. `listeners`: told every event; see `scheduler.core.events`.
+    `database_url`: what libpq takes. `listeners`: told every event; see `scheduler.core.events`. `watched`: the file of
+    the plan, to be read again when it is edited; None: the plan stays as it is.
     """
 
     settings: Settings
     plan: Plan
     database_url: str
     listeners: tuple[Listener, ...] = ()
+    watched: Path | None = None
 
     def service(self) -> Service:
         """One replica, not yet started."""
@@ -88,6 +94,10 @@ class Soloist:
         follower = Follower(room, plan, ticker, worker)
         applier = Applier(self.database_url, self._plan_file(only), self._registration(owner, only), watchdog)
         follower.apply, follower.cut = applier, applier.cut
+        follower.offer = lambda edit, after: applier.offer(
+            PlanFile(edit.config_hash, edit.content, edit.retention, edit.jobs), after
+        )
+        follower.tzdata, follower.reloader = tzdata_version(), self._reloader(room, dedicated)
         follower.migrate = lambda: migrate(self.database_url)
         charge = Charge(seats, tally, presence, ClockWatch(room, seats), witness, follower.pulse)
         parts = Parts(
@@ -116,6 +126,14 @@ class Soloist:
         dedicated.companions = (worker, settling)
         return dedicated, worker, settling
 
+    def _reloader(self, room: Room, dedicated: Session) -> Reloader | None:
+        if self.watched is None:
+            return None
+        reloader = Reloader(Source(self.watched, self.plan.root, self.plan.name), self.plan, room)
+        direct_url = self.settings.direct_database_url
+        reloader.refusal = lambda plan: refusal(dedicated, direct_url, guarded_jobs(plan.jobs))
+        return reloader
+
     def _facts(self, only: str | None) -> Facts:
         jobs = [job for job in self.plan.jobs if only in (None, job.name)]
         return Facts(
@@ -124,7 +142,7 @@ class Soloist:
             drain=self.settings.drain,
             takes_work=only is None,
             direct_url=self.settings.direct_database_url,
-            guarded=tuple(job.name for job in jobs if job.guard is Guard.ADVISORY_LOCK),
+            guarded=guarded_jobs(jobs),
             isolations=frozenset(job.isolation for job in jobs),
         )
 
@@ -147,8 +165,7 @@ class Soloist:
             host=socket.gethostname(),
             pid=os.getpid(),
             version=__version__,
-            config_hash=self.plan.content_hash,
-            tzdata=version("tzdata"),
+            tzdata=tzdata_version(),
             seats=self.settings.seats,
             clock_offset=0.0,
             serves=only is None,
@@ -161,11 +178,19 @@ def _report_listener(event: object, error: Exception) -> None:
     print(f"soloist: a listener failed on {type(event).__name__}: {error}", file=sys.stderr)
 
 
+def guarded_jobs(jobs: Iterable[JobSpec]) -> tuple[str, ...]:
+    """The names of those with `guard: advisory_lock`."""
+    return tuple(job.name for job in jobs if job.guard is Guard.ADVISORY_LOCK)
+
+
 def serve_replica(settings: Settings, plan: Plan, database_url: str) -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit code. Raises SoloistError when it cannot start."""
+    """Serve until SIGTERM or SIGINT; returns the exit code. SIGHUP reads the file again, as an edit does.
+
+    Raises SoloistError when it cannot start.
+    """
     with Edges(settings.sentry_dsn, f"soloist@{__version__}") as edges:
-        service = Soloist(settings, plan, database_url, edges.listeners).service()
-        stop_on_signals(service.stop)
+        parts, service = Soloist(settings, plan, database_url, edges.listeners, watched=settings.jobs).wire()
+        stop_on_signals(service.stop, parts.follower.reload)
         return service.run(rest_what_stays)
 
 

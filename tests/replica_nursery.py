@@ -47,12 +47,14 @@ def replica(order: dict[str, Any]) -> int:
     """One replica, from start to exit code; as `serve` does it, with a journal beside the log."""
     if order["statements"] is not None:
         _speak(order["statements"])
-    plan = parse(order["jobs"].encode(), "jobs.yaml", BODIES)
+    file = None if order["file"] is None else Path(order["file"])
+    plan = parse(order["jobs"].encode() if file is None else file.read_bytes(), "jobs.yaml", BODIES)
     settings = Settings(**order["settings"])
     try:
         with Edges(None, "soloist@test") as edges:
-            service = Soloist(settings, plan, order["url"], (*edges.listeners, Journal(order["journal"]))).service()
-            stop_on_signals(service.stop)
+            listeners = (*edges.listeners, Journal(order["journal"]))
+            parts, service = Soloist(settings, plan, order["url"], listeners, watched=file).wire()
+            stop_on_signals(service.stop, None if file is None else parts.follower.reload)
             return service.run()
     except SoloistError as error:
         print(f"soloist: {error}", file=sys.stderr)

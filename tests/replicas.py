@@ -165,17 +165,20 @@ class Fleet:
         *,
         url: str | None = None,
         statements: Path | None = None,
+        file: Path | None = None,
         **settings: Any,
     ) -> Replica:
         """A replica with this jobs file's text; a lease of 2 s unless `settings` say otherwise.
 
-        `url`: another way to the same database; `statements`: a folder with `sql/*.sql` in place of the engine's.
+        `url`: another way to the same database; `statements`: a folder with `sql/*.sql` in place of the engine's;
+        `file`: read and watched in place of `jobs`.
         """
         name = name or f"r{len(self.replicas)}"
         journal, stderr = (self.folder / f"{name}.{kind}" for kind in ("journal", "stderr"))
         order = {
             "name": f"{self.folder.name}/{name}/{len(self.replicas)}",
             "jobs": jobs,
+            "file": None if file is None else str(file),
             "url": url or self.url,
             "statements": None if statements is None else str(statements),
             "settings": {"replica": name, "lease": 2.0, "drain": 5.0, "seats": 8, **self.settings, **settings},

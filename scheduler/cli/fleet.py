@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.cli.failures import say
 from scheduler.core.errors import DatabaseUnreachable
+from scheduler.runner.signals import hung_up
 
 if TYPE_CHECKING:
     from scheduler.config.settings import Settings
@@ -53,6 +54,7 @@ class _Fleet:
         self._running: dict[int, tuple[str, subprocess.Popen[bytes]]] = {}
         self._asks: list[int] = []
         self._first_code = 0
+        self._on_terminal = os.isatty(0)
 
     def start(self, name: str, environment: dict[str, str]) -> None:
         """Start one replica, unless a signal came in the meantime."""
@@ -70,7 +72,14 @@ class _Fleet:
             process.terminate()
 
     def ask(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what signal handlers are given
-        """Ask all replicas to stop; a second signal is passed on too, and makes them hurry."""
+        """Ask all replicas to stop; a second signal is passed on too, and makes them hurry.
+
+        SIGHUP asks them to read the file again, unless it means that our terminal is gone.
+        """
+        if number == signal.SIGHUP and not (self._on_terminal and hung_up()):
+            for _, process in list(self._running.values()):
+                process.send_signal(number)
+            return
         self._asks.append(number)
         for _, process in list(self._running.values()):
             process.terminate()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,7 +20,7 @@ def replicas(limit: Limit = 50, output: Output = Format.TABLE) -> None:
     from scheduler.store.visit import visit
 
     with opened(load_settings()) as database, visit(database.url, "replicas") as connection:
-        rows = list_replicas(connection, limit)
+        rows = [{**row, "file": _file(row)} for row in list_replicas(connection, limit)]
     columns = [
         field("name"),
         field("state"),
@@ -30,6 +30,8 @@ def replicas(limit: Limit = 50, output: Output = Format.TABLE) -> None:
         field("version"),
         field("generation", right=True),
         field("config_hash", "config", lambda text: str(text)[:8]),
+        field("file", write=str),
+        field("tzdata"),
         field("seats", right=True),
         field("fenced_writes", "fenced writes", right=True),
         field("leases_lost", "leases lost", right=True),
@@ -37,3 +39,14 @@ def replicas(limit: Limit = 50, output: Output = Format.TABLE) -> None:
         field("clock_offset", "clock offset", lambda seconds: f"{seconds:+.3f}s", right=True),
     ]
     emit(rows, columns, output)
+
+
+def _file(row: dict[str, Any]) -> str:
+    """How its jobs file stands: `in force`, `older` than that of another live replica, or `edit refused` and why."""
+    from scheduler.cli.output import first_line
+
+    if row["file_problem"]:
+        return f"edit refused: {first_line(row['file_problem'])}"
+    if not row["serves"] or row["state"] != "live":
+        return ""
+    return "in force" if row["in_force"] else "older"

@@ -65,6 +65,11 @@ def read(path: Path) -> Draft:
     return _draft(text, str(path), path.absolute().parent)
 
 
+def draft(text: bytes, name: str, root: Path) -> Draft:
+    """The same of bytes that were read already. Raises ConfigInvalid."""
+    return _draft(text, name, root)
+
+
 def parse(text: bytes, name: str = "jobs.yaml", root: Path | None = None) -> Plan:
     """Read the bytes of a file called `name` in messages. `root`: the folder of its callables. Raises ConfigInvalid."""
     return _draft(text, name, root or Path.cwd()).whole()

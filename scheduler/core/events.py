@@ -94,6 +94,53 @@ class JobResumed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanReloaded(Event):
+    """The jobs file was edited, and this replica works by it now. `differing`: how many of its jobs differ.
+
+    `in_force`: False when a newer file is; then this replica stands back where the two differ.
+    """
+
+    file: str
+    config_hash: str
+    generation: int
+    in_force: bool
+    differing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEdited(Event):
+    """What an edit of the file did to one job. `what`: the keys that differ, `key: old → new`."""
+
+    job: str
+    change: Literal["added", "changed", "removed"]
+    what: tuple[str, ...] = ()
+    next_tick: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRefused(Event):
+    """The jobs file was edited and is not in order: the former plan goes on. `problems`: as `check` says them."""
+
+    file: str
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRestored(Event):
+    """After an edit that was refused the jobs file is again what this replica works by."""
+
+    file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZoneDataDiffers(Event):
+    """Live replicas have other versions of the zone data: they may see a tick at different instants (never twice)."""
+
+    mine: str
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunEvent(Event):
     """A fact about one run."""
 

@@ -35,8 +35,8 @@ def open_dedicated(session: Session, room: Room, direct_url: str | None, guarded
             f"{DIRECT_VARIABLE} ({masked(direct_url or '')}) leads to another database than {VARIABLE}: this replica's "
             "row is not there. It must be the same database, past the pooler."
         )
-    if session.pooled and guarded:
-        raise PoolerInTheWay(_refusal(variable, guarded))
+    if (why := refusal(session, direct_url, guarded)) is not None:
+        raise PoolerInTheWay(why)
     if session.pooled:
         room.bus.publish(PoolerFound(replica=room.owner.name, variable=variable, consequence=CONSEQUENCE))
 
@@ -48,7 +48,11 @@ def _knows_us(session: Session, room: Room) -> bool:
         return False
 
 
-def _refusal(variable: str, guarded: Sequence[str]) -> str:
+def refusal(session: Session, direct_url: str | None, guarded: Sequence[str]) -> str | None:
+    """Why these guarded jobs cannot be had here, as far as is known; None: they can."""
+    if not (session.pooled and guarded):
+        return None
+    variable = VARIABLE if direct_url is None else DIRECT_VARIABLE
     names = ", ".join(guarded[:3]) + (f" and {len(guarded) - 3} more" if len(guarded) > 3 else "")
     first = f"guard: advisory_lock ({names}) needs a session of its own, but {variable} leads through a pooler, "
     if variable == DIRECT_VARIABLE:

@@ -1,4 +1,4 @@
-"""Keeps this replica's plan and the database's in step: whose file is in force, and what that means for our jobs."""
+"""Keeps this replica's plan and the database's in step: whose file is in force, what an edit means, who is paused."""
 
 from __future__ import annotations
 
@@ -6,31 +6,45 @@ import threading
 from collections.abc import Callable
 
 from scheduler.core.errors import SoloistError
-from scheduler.core.events import JobPlanned, PlanChanged
+from scheduler.core.events import JobPlanned, PlanChanged, ZoneDataDiffers
+from scheduler.core.model import JobSpec
+from scheduler.runner.clock import new_id
+from scheduler.runner.edits import Edited, say_edit
 from scheduler.runner.plan import PlanInForce
+from scheduler.runner.reloader import Reloader
 from scheduler.runner.room import Room
 from scheduler.runner.ticker import Ticker
 from scheduler.store import jobs as store_jobs
+from scheduler.store import pauses, replicas
 from scheduler.store.apply import Applied
 from scheduler.store.engine import Session
 from scheduler.store.replicas import Pulse
 
+LONGEST_WAIT = 15.0  # seconds: a clock that was set, or a machine that slept, is noticed
+
 
 class Follower:
-    """`pulse` is the keeper's to call, all else belongs to the ticker's thread (and to the start, before it runs).
+    """`pulse`, `look_soon` and `reload` leave word, from any thread; `step` does it, in a thread of its own: it may
+    have to wait for locks, and neither ticks nor renewals must. (`start` is called before there are threads.)
 
-    Applying may have to wait for locks, and the keeper must never wait: it only leaves word. `wake`: the ticker's.
+    `reloader`: where the file is watched. `wake`: this thread's; `changed`: called when the plan was swapped.
     """
 
     def __init__(self, room: Room, plan: PlanInForce, ticker: Ticker, session: Session) -> None:
         self._room, self._plan, self._ticker, self._session = room, plan, ticker, session
         self._in_force: int | None = None
         self._outdated, self._stale = threading.Event(), threading.Event()
-        self._generation = 0
+        self._edit: Edited | None = None
+        self._zones: tuple[str, ...] = ()
+        self._noted: str | None = None  # what the database has been told of our file
+        self.tzdata = ""
+        self.reloader: Reloader | None = None
         self.apply: Callable[[], Applied]
+        self.offer: Callable[[Edited, int], None] = lambda _edit, _after: None
         self.cut: Callable[[], None] = lambda: None
         self.migrate: Callable[[], object] = lambda: None
         self.wake: Callable[[], None] = lambda: None
+        self.changed: Callable[[], None] = lambda: None
 
     def pulse(self, pulse: Pulse | None) -> None:
         """What a heartbeat learned: this replica's rank, and whether its file is (again) the one in force."""
@@ -50,21 +64,66 @@ class Follower:
         if self._outdated.is_set() or self._stale.is_set():
             self.wake()
 
-    def follow(self) -> None:
-        """Do what the heartbeats left word of. Raises ContactLost."""
+    def look_soon(self) -> None:
+        """Jobs were changed, paused or resumed: read them."""
+        self._stale.set()
+        self.wake()
+
+    def reload(self) -> None:
+        """Look at the file now, changed or not."""
+        if self.reloader is not None:
+            self.reloader.ask()
+            self.wake()
+
+    def step(self) -> float:
+        """Look at the file, and at what the database says; returns seconds to the next look. Raises ContactLost."""
+        wait, reloader = LONGEST_WAIT, self.reloader
+        if reloader is not None:
+            edit, wait = reloader.look()
+            if edit is not None:
+                self._edit = edit
+                self.offer(edit, self._plan.generation)
+                self._outdated.set()
+        wait = min(wait, self.follow())
+        if reloader is not None and reloader.problem != self._noted:
+            replicas.note_problem(self._session, self._room.owner.id, reloader.problem)
+            self._noted = reloader.problem
+        return wait
+
+    def follow(self) -> float:
+        """Do what was left word of; returns seconds until there may be something by itself. Raises ContactLost."""
         if self._outdated.is_set():
             self._outdated.clear()
             try:
                 self.take()
             except SoloistError:
                 self._in_force = None  # the next heartbeat tries again
+                if self._edit is not None:
+                    self._outdated.set()
+                    return 1.0
         elif self._stale.is_set():
             self._stale.clear()
-            known = store_jobs.read_jobs(self._session)
-            self._plan.swap(known, self._plan.generation)
-            if self._in_force == self._generation and self._plan.differs_from(known):
-                self._outdated.set()
-                self.follow()
+            self._read()
+        return self._end_pauses()
+
+    def _read(self) -> None:
+        known = store_jobs.read_jobs(self._session)
+        self._swap(known, self._plan.generation)
+        if self._in_force == self._plan.generation and self._plan.differs_from(known):
+            self._outdated.set()
+            self.follow()
+
+    def _end_pauses(self) -> float:
+        """Resume the jobs whose pause is over; returns seconds to the next one that ends."""
+        until = self._plan.resumes_at
+        if until is None:
+            return LONGEST_WAIT
+        left = (until - self._room.clock.now()).total_seconds()
+        if left <= 0:
+            pauses.end_pauses(self._session, new_id)
+            self._swap(store_jobs.read_jobs(self._session), self._plan.generation)
+            left = 0.1  # where another replica is at it, or its clock is right and ours is early
+        return min(left, LONGEST_WAIT)
 
     def start(self) -> None:
         """Bring the schema up to date, and put our file in force. Raises SoloistError."""
@@ -73,11 +132,16 @@ class Follower:
 
     def take(self) -> None:
         """Put our file in force, unless a newer one is, and plan by what the database says. Raises SoloistError."""
+        edit = self._edit
         applied = self.apply()
-        self._generation = applied.generation
         self._in_force = applied.generation if applied.in_force else self._in_force
-        self._plan.swap(store_jobs.read_jobs(self._session), applied.generation)
-        if applied.added or applied.changed or applied.removed:
+        before = self._plan.specs
+        known = store_jobs.read_jobs(self._session)
+        self._swap(known, applied.generation, None if edit is None else edit.jobs)
+        if edit is not None:
+            self._edit = None
+            say_edit(self._room, self._plan, edit, before, applied)
+        elif applied.added or applied.changed or applied.removed:
             self._room.bus.publish(
                 PlanChanged(
                     replica=self._room.owner.name,
@@ -86,6 +150,19 @@ class Follower:
                     removed=applied.removed,
                 )
             )
+        self._compare_zones(applied.tzdata)
+
+    def _swap(
+        self, known: tuple[store_jobs.KnownJob, ...], generation: int, specs: tuple[JobSpec, ...] | None = None
+    ) -> None:
+        self._plan.swap(known, generation, specs)
+        self.changed()
+
+    def _compare_zones(self, others: tuple[str, ...]) -> None:
+        differing = tuple(version for version in others if version != self.tzdata)
+        if differing and differing != self._zones:
+            self._room.bus.publish(ZoneDataDiffers(replica=self._room.owner.name, mine=self.tzdata, others=differing))
+        self._zones = differing
 
     def say(self) -> None:
         """Each job's next tick, and how its last run stands."""

@@ -58,33 +58,43 @@ class PlanInForce:
     """Which jobs this replica holds, under which generation. `version` grows with each swap."""
 
     def __init__(self, specs: Iterable[JobSpec]) -> None:
-        self._specs = {spec.name: (spec, spec.hash) for spec in specs}
+        self._specs = _by_name(specs)
         self._lock = threading.Lock()
         self._jobs: dict[int, Planned] = {}
         self.names: dict[int, str] = {}  # of the jobs, by id
         self.replacing: tuple[int, ...] = ()  # those whose newest tick replaces what runs
+        self.resumes_at: datetime | None = None  # when the next pause is over
         self.generation = 0
         self.version = 0
 
-    def swap(self, known: Sequence[KnownJob], generation: int) -> None:
-        """Take the jobs as the database has them now."""
-        jobs = {}
-        for job in known:
-            mine = self._specs.get(job.name)
-            if mine is None:
-                continue
-            spec, spec_hash = mine
-            planned = Planned(job.id, spec, spec_hash, job.watermark)
-            if job.at_rest or job.spec_hash != spec_hash:
-                planned.stand_down()
-            else:
-                planned.move(job.watermark)
-            jobs[job.id] = planned
-        names = {id_: job.spec.name for id_, job in jobs.items()}
-        replacing = tuple(id_ for id_, job in jobs.items() if job.spec.overlap is Overlap.REPLACE)
+    @property
+    def specs(self) -> dict[str, JobSpec]:
+        """The jobs of this replica's file, by name."""
+        return {name: spec for name, (spec, _) in self._specs.items()}
+
+    def swap(self, known: Sequence[KnownJob], generation: int, specs: Iterable[JobSpec] | None = None) -> None:
+        """Take the jobs as the database has them now, and `specs`, where the file has others. From one thread."""
+        mine = self._specs if specs is None else _by_name(specs)
+        jobs = {job.id: self._planned(job, *mine[job.name]) for job in known if job.name in mine}
+        pauses = [job.paused_until for job in known if job.id in jobs and job.paused and job.paused_until is not None]
         with self._lock:
-            self.replacing = replacing
-            self._jobs, self.names, self.generation, self.version = jobs, names, generation, self.version + 1
+            self._specs, self._jobs, self.generation = mine, jobs, generation
+            self.names = {id_: job.spec.name for id_, job in jobs.items()}
+            self.replacing = tuple(id_ for id_, job in jobs.items() if job.spec.overlap is Overlap.REPLACE)
+            self.resumes_at = min(pauses, default=None)
+            self.version += 1
+
+    def _planned(self, job: KnownJob, spec: JobSpec, spec_hash: str) -> Planned:
+        old, at_rest = self._jobs.get(job.id), job.at_rest or job.spec_hash != spec_hash
+        if old is not None and not (at_rest or old.at_rest) and old.spec_hash == spec_hash:
+            old.spec = spec  # its prose may differ; where it stands is the ticker's, who learns by itself what moved on
+            return old
+        planned = Planned(job.id, spec, spec_hash, job.watermark)
+        if at_rest:
+            planned.stand_down()
+        else:
+            planned.move(job.watermark)
+        return planned
 
     def differs_from(self, known: Sequence[KnownJob]) -> bool:
         """Whether the database has another spec of a job of ours in force, or none."""
@@ -106,3 +116,7 @@ class PlanInForce:
     def get(self, job_id: int) -> Planned | None:
         """The job with this id, or None when this replica's file has it not."""
         return self.jobs().get(job_id)
+
+
+def _by_name(specs: Iterable[JobSpec]) -> dict[str, tuple[JobSpec, str]]:
+    return {spec.name: (spec, spec.hash) for spec in specs}

@@ -40,7 +40,7 @@ from scheduler.runner.sweeper import Sweeper
 from scheduler.runner.ticker import Ticker
 from scheduler.store import claims, replicas, runs
 from scheduler.store.engine import ContactLost, Refused, Session
-from scheduler.store.wakeup import Wakeup
+from scheduler.store.wakeup import PLAN, Wakeup
 
 LAST_WORDS = 4.0  # seconds that stopped bodies and unwritten outcomes have at the end
 MORE_WORDS = 6.0  # and so many more, of those that the drain has not used, while the database can be written to
@@ -93,11 +93,12 @@ class Service:
         room = parts.room
         self._ticks = Loop("ticker", self._tick, room, self._fail)
         self._alarm = Alarm(self._ticks.wake)
-        parts.follower.wake = self._ticks.wake
+        self._follows = Loop("follower", parts.follower.step, room, self._fail)
+        parts.follower.wake, parts.follower.changed = self._follows.wake, self._ticks.wake
         self._keeps = Loop("keeper", parts.keeper.step, room, self._fail, parts.wakeup)
         self._sweeps = Loop("sweeper", parts.sweeper.step, room, self._fail)
         parts.wakeup.notified, parts.ticker.beaten, parts.ticker.waits = (
-            self._fetch_soon,
+            self._notified,
             self._look_soon,
             self._look_soon,
         )
@@ -149,6 +150,9 @@ class Service:
             self._sweeps.start()
             self._ticks.start()
             self._alarm.start()
+            self._follows.start()
+            if parts.follower.reloader is not None:
+                parts.follower.reloader.watch(self._follows.wake)
 
     def _reach(self) -> bool:
         """Put the plan in force; waits for a database that may still come. False: stopped meanwhile."""
@@ -179,10 +183,13 @@ class Service:
         if self._facts.takes_work:
             self._parts.follower.say()
 
-    def _fetch_soon(self) -> None:
-        """A notification has come."""
-        self._parts.sweeper.fetch_soon()
-        self._sweeps.wake()
+    def _notified(self, words: frozenset[str]) -> None:
+        """Notifications have come: `plan`, or that something is queued."""
+        if PLAN in words:
+            self._parts.follower.look_soon()
+        if words != {PLAN}:
+            self._parts.sweeper.fetch_soon()
+            self._sweeps.wake()
 
     def _look_soon(self) -> None:
         """Others were faster with a tick, or one of ours waits for a run that it may have to replace."""
@@ -201,7 +208,6 @@ class Service:
 
     def _tick(self) -> float:
         """One pass of the ticker, and the alarm for the next."""
-        self._parts.follower.follow()
         for kind in self._parts.kinds.values():
             kind.tidy()
         if not self._parts.charge.clock_watch.claims:
@@ -225,7 +231,9 @@ class Service:
         parts, room = self._parts, self._parts.room
         if self._facts.takes_work:
             self._alarm.stop()
-            self._end(("worker", self._ticks), ("worker", self._sweeps))
+            if parts.follower.reloader is not None:
+                parts.follower.reloader.close()
+            self._end(("worker", self._follows), ("worker", self._ticks), ("worker", self._sweeps))
         running = parts.seats.held()
         jobs = tuple(sorted({held.claim.job for held in running}))
         room.bus.publish(

@@ -132,8 +132,7 @@ class Ticker:
         live = max(self.live, 1)
         size = max(25, min(CHUNK, -(-len(due) // (2 * live))))
         chunks = [due[i : i + size] for i in range(0, len(due), size)]
-        turn = due[0].id + int(due[0].next.timestamp()) if due[0].next else 0
-        part = (self.rank + turn) % live
+        part = (self.rank + (due[0].id + int(due[0].next.timestamp()) if due[0].next else 0)) % live
         first, last = part * len(chunks) // live, (part + 1) * len(chunks) // live
         return chunks[first:last], chunks[last:] + chunks[:first]
 

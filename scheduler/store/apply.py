@@ -35,10 +35,14 @@ DEADLINE = 30.0  # seconds that a whole application may take
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What putting a plan in force did. `in_force`: False when a newer one is, and nothing was touched."""
+    """What putting a plan in force did. `in_force`: False when a newer one is, and nothing was touched.
+
+    `tzdata`: the versions of the zone data that the other live replicas have.
+    """
 
     generation: int
     in_force: bool
+    tzdata: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -68,12 +72,17 @@ class PlanFile:
 
 
 class Applier:
-    """Puts one plan in force, at the start and whenever the database says that something else is."""
+    """Puts a plan in force: at the start, whenever the database says that something else is, and when it is edited."""
 
     def __init__(self, database_url: str, plan: PlanFile, me: Registration, watchdog: Watchdog) -> None:
         self._url, self._plan, self._me, self._watchdog = database_url, plan, me, watchdog
         self._connection: psycopg.Connection[Any] | None = None
+        self._after = 0
         self.new_id: Callable[[], UUID] = uuid7
+
+    def offer(self, plan: PlanFile, after: int) -> None:
+        """Another plan, from the next call on. `after`: the generation that this edit comes from."""
+        self._plan, self._after = plan, after
 
     def __call__(self) -> Applied:
         """Raises DatabaseUnreachable: nothing was done; and PlanSuperseded, for `only`."""
@@ -81,7 +90,7 @@ class Applier:
             self._connection = connection
             number = self._watchdog.begin(connection, DEADLINE)
             try:
-                return apply(connection, self._plan, self._me, self.new_id)
+                return apply(connection, self._plan, self._me, self.new_id, self._after)
             finally:
                 self._watchdog.end(number)
                 self._connection = None
@@ -93,18 +102,19 @@ class Applier:
             shut(connection)
 
 
-def apply(connection: psycopg.Connection[Any], plan: PlanFile, me: Registration, new_id: Callable[[], UUID]) -> Applied:
+def apply(
+    connection: psycopg.Connection[Any], plan: PlanFile, me: Registration, new_id: Callable[[], UUID], after: int = 0
+) -> Applied:
     """Register the content and the replica, and put the plan in force unless a newer one is. One transaction.
 
+    `after`: the generation that the file was edited from under a running replica; 0: the replica starts with it.
     Before a spec changes, the ticks that the old one still owed are accounted for, up to the database's now.
     Raises DatabaseUnreachable when the connection broke, or somebody kept a lock for too long: nothing was done.
     """
-    application = _Application(
-        connection, plan, new_id
-    )  # what takes long with many jobs, before there is a transaction
+    application = _Application(connection, plan, new_id)  # what takes long with many jobs, before the transaction
     try:
         with connection.transaction():
-            return application.apply(me)
+            return application.apply(me, after)
     except psycopg.OperationalError as error:
         text = f"the plan could not be put in force: {one_line(error)}"
         raise DatabaseUnreachable(text, may_heal=True) from error  # another replica's turn took too long, or a reset
@@ -126,15 +136,16 @@ class _Application:
         cursor = self._connection.execute(load(name), params or None)
         return cursor.fetchall() if cursor.description else []
 
-    def apply(self, me: Registration) -> Applied:
+    def apply(self, me: Registration, after: int) -> Applied:
         """All of it. Raises PlanSuperseded, which undoes all of it."""
         plan = self._plan
         # two contents seen first at one instant must not get one generation
         self._connection.execute("LOCK TABLE soloist.config IN EXCLUSIVE MODE")
         retention = json.dumps(plan.retention)
-        self.run("register_config", {"config_hash": self._key, "content": plan.content, "retention": retention})
+        content = {"config_hash": self._key, "content": plan.content, "retention": retention}
+        self.run("register_config", {**content, "after": after})
         asked = {"config_hash": self._key, "me": me.id, "silence": SILENCE}
-        self._generation, newest, self._now = self.run("read_generation", asked)[0]
+        self._generation, newest, zones, self._now = self.run("read_generation", asked)[0]
         if self._generation >= newest:
             done = self._put_in_force()
         else:
@@ -148,8 +159,10 @@ class _Application:
                 "spec_hash": [job.hash for job in plan.jobs],
             },
         )
-        me.write(self._connection, self._generation)
-        return done
+        me.write(self._connection, self._generation, plan.config_hash)
+        if done.added or done.changed or done.removed:
+            self._connection.execute("SELECT pg_notify('soloist', 'plan')")
+        return replace(done, tzdata=tuple(zones or ()))
 
     def _refuse_superseded(self) -> None:
         """Whoever came for one job must not run another spec of it than the one in force."""
@@ -161,17 +174,20 @@ class _Application:
     def _put_in_force(self) -> Applied:
         only, generation = self._plan.only, self._generation
         specs = [spec for spec in self._plan.jobs if only is None or spec.name == only]
-        if self._is_in_force(specs):
-            return Applied(generation, in_force=True)
-        known = {row[1]: row for row in self.run("lock_jobs", {})}
+        # who holds the lock of the table of configs alone changes specs: what is read here stays so
+        known = {row[1]: row for row in self.run("see_jobs", {})}
         wanted = {spec.name for spec in specs}
         # also those that a generation newer than ours removed or changed: nothing of it is in force any more
-        stray = {name: row for name, row in known.items() if name not in wanted and only is None}
-        gone = [row for row in stray.values() if not row[6] or row[4] > generation]
+        stray = [row for name, row in known.items() if name not in wanted and only is None]
+        gone = [row for row in stray if not row[6] or row[4] > generation]
         kept = [(known[spec.name], spec) for spec in specs if spec.name in known]
-        changed = [(row, spec) for row, spec in kept if row[3] != spec.hash or row[6]]
-        self._settle_accounts([row for row in [*(row for row, _ in changed), *gone] if not row[6]])
-        self._change(kept)
+        stale = [(row, spec) for row, spec in kept if self._differs(row, spec)]
+        changed = [(row, spec) for row, spec in stale if row[3] != spec.hash or row[6]]
+        # watermarks and pauses do change: those of the jobs concerned are read again under lock, the others tick on
+        ids = sorted(row[0] for row in [*gone, *(row for row, _ in stale)])
+        locked = {row[0]: row for row in self.run("lock_jobs", {"id": ids})} if ids else {}
+        self._settle_accounts([locked[r[0]] for r in [*(row for row, _ in changed), *gone] if not r[6]])
+        self._change([(locked[row[0]], spec) for row, spec in stale])
         if gone:
             self.run("remove_jobs", {"id": [row[0] for row in gone], "generation": generation})
         added = [spec for spec in specs if spec.name not in known]
@@ -182,16 +198,6 @@ class _Application:
             added=tuple(spec.name for spec in added),
             changed=tuple(spec.name for _, spec in changed),
             removed=tuple(row[1] for row in gone if not row[6]),
-        )
-
-    def _is_in_force(self, specs: list[JobSpec]) -> bool:
-        """Whether nothing is to be done: the normal start. Then no job's row is locked, and no claim is held up."""
-        there = {row[1]: row for row in self.run("see_jobs", {})}
-        alone = self._plan.only is not None
-        return (
-            all(spec.name in there and not self._differs(there[spec.name], spec) for spec in specs)
-            and (alone or {name for name, row in there.items() if not row[6]} == {spec.name for spec in specs})
-            and (alone or all(row[4] <= self._generation for row in there.values()))
         )
 
     def _differs(self, row: Row, spec: JobSpec) -> bool:
@@ -213,10 +219,9 @@ class _Application:
             nobody = Owner(UUID(int=0), "", 1.0)  # nothing is born running, so nobody owns anything
             claim(self, nobody, wants)
 
-    def _change(self, kept: list[tuple[Row, JobSpec]]) -> None:
+    def _change(self, stale: list[tuple[Row, JobSpec]]) -> None:
         """Write the specs that differ in anything; only a changed hash makes a new generation and a new start."""
         mine = self._generation
-        stale = [(row, spec) for row, spec in kept if self._differs(row, spec)]
         if not stale:
             return
         fresh = [row[3] != spec.hash or row[6] for row, spec in stale]
@@ -227,7 +232,8 @@ class _Application:
                 "spec": [self._texts[spec.name] for _, spec in stale],
                 "spec_hash": [spec.hash for _, spec in stale],
                 "generation": [mine if new else min(r[4], mine) for (r, _), new in zip(stale, fresh, strict=True)],
-                "watermark": [self._now if new else r[5] for (r, _), new in zip(stale, fresh, strict=True)],
+                # the ticks of a pause are counted when it ends, with those since the change
+                "watermark": [r[5] if r[7] or not new else self._now for (r, _), new in zip(stale, fresh, strict=True)],
             },
         )
 

@@ -205,16 +205,19 @@ class Session:
             return None if line is None or line.closed else line.fileno()
         return None
 
-    def notified(self) -> bool:
-        """Whether notifications have arrived, or the session has ended; takes them off the socket. Never blocks."""
+    def notified(self) -> frozenset[str]:
+        """The words of the notifications that have arrived, taken off the socket. Never blocks.
+
+        Where the session has ended, an empty one: look again, anything may have been missed.
+        """
         with self._lock:
             if self._line is None:
-                return False
+                return frozenset()
             try:
-                return bool(list(self._line.notifies(timeout=0)))
+                return frozenset(word.payload for word in self._line.notifies(timeout=0))
             except psycopg.Error as error:
                 self._drop(error)
-                return True  # look again: the next call reconnects
+                return frozenset({""})  # the next call reconnects
 
     def cut(self) -> None:
         """Make a call that is on its way fail now, from another thread. It then raises ContactLost."""

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Float,
     Select,
     Text,
+    and_,
     bindparam,
     case,
     cast,
@@ -176,7 +177,10 @@ def count_live(connection: Connection) -> int:
 
 
 def list_replicas(connection: Connection, limit: int = 50) -> list[Row]:
-    """The replicas seen last, newest sign of life first. `state`: live, silent (no sign for 35 s), or stopped."""
+    """The replicas seen last, newest sign of life first. `state`: live, silent (no sign for 35 s), or stopped.
+
+    `in_force`: its file is the newest among the live ones.
+    """
     seen_ago = _seen_ago()
     state = case(
         (replica.c.stopped_at.is_not(None), "stopped"),
@@ -184,8 +188,11 @@ def list_replicas(connection: Connection, limit: int = 50) -> list[Row]:
         else_="silent",
     )
     columns = [column for column in replica.c if column.name not in ("seen_at", "started_at", "stopped_at")]
+    live = and_(replica.c.serves, replica.c.stopped_at.is_(None), seen_ago < SILENCE)
+    newest = select(func.max(replica.c.generation)).where(live).scalar_subquery()
     wanted = select(
         *columns[1:],
+        (replica.c.generation == newest).label("in_force"),
         replica.c.started_at,
         replica.c.seen_at,
         seen_ago.label("seen_ago"),

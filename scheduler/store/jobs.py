@@ -24,6 +24,7 @@ class KnownJob:
     watermark: datetime
     paused: bool
     removed: bool
+    paused_until: datetime | None = None
 
     @property
     def at_rest(self) -> bool:

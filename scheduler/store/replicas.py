@@ -25,17 +25,16 @@ class Registration:
     host: str
     pid: int
     version: str
-    config_hash: str
     tzdata: str
     seats: int
     clock_offset: float
     serves: bool = True
     lease: float = 15.0
 
-    def write(self, connection: psycopg.Connection[Any], generation: int) -> None:
-        """Insert the row; part of the transaction that applies the plan."""
+    def write(self, connection: psycopg.Connection[Any], generation: int, config_hash: str) -> None:
+        """Insert the row, or bring it up to date; part of the transaction that applies the plan."""
         fields = {name: getattr(self, name) for name in self.__slots__}
-        connection.execute(load("register_replica"), {**fields, "generation": generation})
+        connection.execute(load("register_replica"), {**fields, "generation": generation, "config_hash": config_hash})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +72,11 @@ def heartbeat(
 def is_known(session: Session, me: UUID) -> bool:
     """Whether the database has this replica's row."""
     return bool(session.execute("SELECT 1 FROM soloist.replica WHERE id = %s", (me,)))
+
+
+def note_problem(session: Session, me: UUID, problem: str | None) -> None:
+    """Say why this replica's edited file is not in use; None: it is."""
+    session.run("note_problem", {"me": me, "problem": problem})
 
 
 def leave(session: Session, me: UUID, counts: Counts) -> None:

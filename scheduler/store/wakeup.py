@@ -14,17 +14,18 @@ from scheduler.core.clock import Clock
 from scheduler.store.engine import Session
 
 LISTEN = "LISTEN soloist"
+PLAN = "plan"  # the word for: jobs were changed, paused or resumed. Any other: something is queued
 
 
 class Wakeup:
     """Waits for a word from another thread or the end of the session. One waiter, any number of wakers.
 
-    `notified` is called for each batch of notifications, which do not end the wait.
+    `notified` is called with the words of each batch of notifications, which do not end the wait.
     """
 
     def __init__(self, session: Session, clock: Clock) -> None:
         self._session, self._clock = session, clock
-        self.notified: Callable[[], None] = lambda: None
+        self.notified: Callable[[frozenset[str]], None] = lambda _words: None
         session.greet_with(LISTEN)
         self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -38,8 +39,8 @@ class Wakeup:
         end = None if seconds is None else self._clock.boottime() + seconds
         began_connected = self._session.connected
         while True:
-            if self._session.notified():  # also those that came in beside the answer of a statement
-                self.notified()
+            if words := self._session.notified():  # also those that came in beside the answer of a statement
+                self.notified(words)
             if began_connected and not self._session.connected:
                 return
             left = None if end is None else end - self._clock.boottime()

@@ -113,6 +113,40 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
         "another replica has it: 2026-11-29 running by replica-2; next tick 2026-11-30T03:00:00Z",
     ),
     (ev.PlanChanged(**R, added=("a", "b"), removed=("c",)), "info", "jobs added a, b; removed c"),
+    (
+        ev.PlanReloaded(**R, file="jobs.yaml", config_hash="ab", generation=4, in_force=True, differing=1),
+        "info",
+        "jobs.yaml was edited: 1 job concerned; generation 4 is in force",
+    ),
+    (
+        ev.PlanReloaded(**R, file="jobs.yaml", config_hash="ab", generation=4, in_force=False, differing=0),
+        "warning",
+        "jobs.yaml was edited: no job differs; generation 4 is not the newest one: this replica stands back where the "
+        "two differ",
+    ),
+    (
+        ev.JobEdited(**R, job="a", change="changed", what=("timeout: 60.0 → 90.0",), next_tick=TICK),
+        "info",
+        "changed: timeout: 60.0 → 90.0; next tick 2026-11-29T03:00:00Z",
+    ),
+    (ev.JobEdited(**R, job="a", change="added"), "info", "added; no tick to come"),
+    (
+        ev.JobEdited(**R, job="a", change="removed"),
+        "info",
+        "removed; it ticks no more, a run that is active goes on",
+    ),
+    (
+        ev.PlanRefused(**R, file="jobs.yaml", problems=("jobs.yaml:3:5: jobs.a.call: is missing",)),
+        "error",
+        "jobs.yaml was edited and is not taken, the former plan goes on: 1 problem: "
+        "jobs.yaml:3:5: jobs.a.call: is missing",
+    ),
+    (ev.PlanRestored(**R, file="jobs.yaml"), "info", "jobs.yaml is again what this replica works by"),
+    (
+        ev.ZoneDataDiffers(**R, mine="2026.2", others=("2026.1",)),
+        "warning",
+        "zone data 2026.2 here, 2026.1 elsewhere: where they differ, a tick runs when the first sees it",
+    ),
     (ev.TickWon(**RUN, status=Status.RUNNING, trigger=Trigger.SCHEDULE), "info", "won 2026-11-29: it runs here"),
     (
         ev.TickWon(**RUN, status=Status.QUEUED, trigger=Trigger.CATCH_UP),

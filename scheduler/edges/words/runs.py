@@ -10,7 +10,6 @@ from scheduler.core.events import (
     JobPaused,
     JobPlanned,
     JobResumed,
-    PlanChanged,
     ReplicaDraining,
     ReplicaStarted,
     ReplicaStopped,
@@ -75,13 +74,6 @@ def _last_run(event: JobPlanned) -> str:
     if event.last_status is Status.RUNNING:
         return f"another replica has it: {what}"
     return f"already done: {what}" if event.last_status is Status.SUCCEEDED else f"last run: {what}"
-
-
-@say.register
-def _plan_changed(event: PlanChanged) -> Said:
-    groups = {"added": event.added, "changed": event.changed, "removed": event.removed}
-    parts = [f"{word} {', '.join(names)}" for word, names in groups.items() if names]
-    return Said(logging.INFO, f"jobs {'; '.join(parts)}" if parts else "jobs: nothing changed")
 
 
 @say.register

@@ -21,3 +21,11 @@ ALTER TABLE soloist.audit ADD COLUMN until timestamptz;
 
 -- Pauses that end by themselves are looked for again and again. Partial, and of no column that a tick moves: those stay HOT.
 CREATE INDEX job_paused_until ON soloist.job (paused_until) WHERE paused_until IS NOT NULL;
+
+-- One content may have several generations: a running replica whose file is edited back to an older one makes it the newest
+-- again, while a replica that merely starts with it does not.
+ALTER TABLE soloist.config DROP CONSTRAINT config_pkey;
+CREATE INDEX config_of_hash ON soloist.config (config_hash, generation);
+
+-- Why a replica's edited file is not in use there, in its own words; NULL: it is.
+ALTER TABLE soloist.replica ADD COLUMN file_problem text;

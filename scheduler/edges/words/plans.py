@@ -1,0 +1,55 @@
+"""Sentences about the jobs file: its edits, and what the database made of them."""
+
+from __future__ import annotations
+
+import logging
+
+from scheduler.core.events import JobEdited, PlanChanged, PlanRefused, PlanReloaded, PlanRestored, ZoneDataDiffers
+from scheduler.core.redaction import cut
+from scheduler.edges.words.wording import Said, count, instant, say
+
+_LONGEST_PROBLEMS = 1500
+
+
+@say.register
+def _plan_changed(event: PlanChanged) -> Said:
+    groups = {"added": event.added, "changed": event.changed, "removed": event.removed}
+    parts = [f"{word} {', '.join(names)}" for word, names in groups.items() if names]
+    return Said(logging.INFO, f"jobs {'; '.join(parts)}" if parts else "jobs: nothing changed")
+
+
+@say.register
+def _plan_reloaded(event: PlanReloaded) -> Said:
+    what = f"{count(event.differing, 'job')} concerned" if event.differing else "no job differs"
+    text = f"{event.file} was edited: {what}; generation {event.generation}"
+    if not event.in_force:
+        return Said(logging.WARNING, f"{text} is not the newest one: this replica stands back where the two differ")
+    return Said(logging.INFO, f"{text} is in force")
+
+
+@say.register
+def _job_edited(event: JobEdited) -> Said:
+    text = f"{event.change}: {'; '.join(event.what)}" if event.what else str(event.change)
+    if event.change == "removed":
+        return Said(logging.INFO, f"{text}; it ticks no more, a run that is active goes on")
+    following = "no tick to come" if event.next_tick is None else f"next tick {instant(event.next_tick)}"
+    return Said(logging.INFO, f"{text}; {following}")
+
+
+@say.register
+def _plan_refused(event: PlanRefused) -> Said:
+    number = count(len(event.problems), "problem")
+    text = f"{event.file} was edited and is not taken, the former plan goes on: {number}: {'; '.join(event.problems)}"
+    return Said(logging.ERROR, cut(text, _LONGEST_PROBLEMS))
+
+
+@say.register
+def _plan_restored(event: PlanRestored) -> Said:
+    return Said(logging.INFO, f"{event.file} is again what this replica works by")
+
+
+@say.register
+def _zone_data_differs(event: ZoneDataDiffers) -> Said:
+    others = ", ".join(event.others)
+    text = f"zone data {event.mine} here, {others} elsewhere: where they differ, a tick runs when the first sees it"
+    return Said(logging.WARNING, text)

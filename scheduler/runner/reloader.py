@@ -1,0 +1,162 @@
+"""Sees that the jobs file was edited, and takes the edit whole or not at all.
+
+What counts is the content: its hash is compared every two seconds, and at once when the folder says that something in
+it changed. The folder is watched, never the file: an editor that replaces the file, and a ConfigMap that swaps a link
+above it, leave a watch on the file with what was there before.
+
+A content is looked at once it has stood still for a moment, so that nobody reads a file that is being written. What
+may be the first half of one (the beginning of the former content, an empty file, none at all) has to stand for longer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import watchfiles
+
+from scheduler.config.check import check_draft
+from scheduler.config.jobs_file import draft
+from scheduler.config.plan import Plan
+from scheduler.config.yaml_reader import LARGEST
+from scheduler.core.errors import ConfigInvalid, Problem
+from scheduler.core.events import PlanRefused, PlanRestored
+from scheduler.runner.edits import Edited
+from scheduler.runner.room import Room
+
+POLL = 2.0  # seconds between two looks where nothing tells of a change
+STILL = 0.3  # seconds that a content must stand unchanged
+HALF = 2.5  # the same for what may be half of one
+RESTLESS = 4.0  # seconds after which a file that is written all the time is taken as it is
+TOLD = 20  # problems that are told of
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the plan came from: the file, the folder of its callables, and its name in messages."""
+
+    path: Path
+    root: Path
+    name: str
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A content that is not settled yet: since when it stands so, and since when there has been any change at all."""
+
+    text: bytes | None
+    since: float
+    restless_since: float
+
+
+class Reloader:
+    """`look` belongs to one thread; `ask` (a signal) and the watch to any.
+
+    `refusal`: why a sound plan cannot be taken here all the same, or None.
+    """
+
+    def __init__(self, source: Source, plan: Plan, room: Room) -> None:
+        self._source, self._room = source, room
+        self._good = plan.content.encode()  # what this replica works by
+        self._settled: str | None = plan.content_hash  # the content that was looked at last; None: no file
+        self._seen: _Seen | None = None
+        self._asked = threading.Event()
+        self._ended = threading.Event()
+        self.problem: str | None = None
+        self.refusal: Callable[[Plan], str | None] = lambda _plan: None
+
+    def ask(self) -> None:
+        """Look at the file at the next step as it stands, whether it changed or not."""
+        self._asked.set()
+
+    def watch(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called, by a thread of its own, when anything in the file's folder changes; until `close`."""
+        threading.Thread(target=self._watch, args=(wake,), name="watch", daemon=True).start()
+
+    def close(self) -> None:
+        """End the watch."""
+        self._ended.set()
+
+    def look(self) -> tuple[Edited | None, float]:
+        """The edit, where there is a new one and it is in order; and seconds to the next look."""
+        now, text, asked = self._room.clock.boottime(), self._read(), self._asked.is_set()
+        self._asked.clear()
+        digest = None if text is None else _hash(text)
+        if not asked:
+            if digest == self._settled:
+                self._seen = None
+                return None, POLL
+            if (wait := self._unsettled(text, now)) > 0:
+                return None, wait
+        self._seen, self._settled = None, digest
+        return self._take(text), POLL
+
+    def _unsettled(self, text: bytes | None, now: float) -> float:
+        """Seconds for which this content has to stand still yet."""
+        if self._seen is None or self._seen.text != text:
+            restless = now if self._seen is None else self._seen.restless_since
+            self._seen = _Seen(text, now, restless)
+        half = text is None or (len(text) < len(self._good) and self._good.startswith(text))
+        still = self._seen.since + (HALF if half else STILL)
+        return min(still, max(self._seen.restless_since + RESTLESS, self._seen.since)) - now
+
+    def _read(self) -> bytes | None:
+        with suppress(OSError), self._source.path.open("rb") as file:
+            return file.read(LARGEST + 1)
+        return None
+
+    def _take(self, text: bytes | None) -> Edited | None:
+        """The content as an edit, or None: it is what we work by, or it is refused and that is said."""
+        if text == self._good:
+            if self.problem is not None:
+                self.problem = None
+                self._room.bus.publish(PlanRestored(replica=self._room.owner.name, file=self._source.name))
+            return None
+        try:
+            plan = self._checked(text)
+        except ConfigInvalid as error:
+            self._refuse(error.problems)
+            return None
+        assert text is not None
+        self._good, self.problem = text, None
+        return Edited(plan.name, plan.content, plan.content_hash, plan.jobs, plan.retention.to_dict())
+
+    def _checked(self, text: bytes | None) -> Plan:
+        """Raises ConfigInvalid."""
+        source = self._source
+        if text is None:
+            raise ConfigInvalid((Problem(source.name, 0, 0, "", "cannot be read, or is gone"),))
+        made = draft(text, source.name, source.root)
+        problems = check_draft(made)
+        if problems:
+            raise ConfigInvalid(problems)
+        if (why := self.refusal(made.plan)) is not None:
+            raise ConfigInvalid((Problem(source.name, 0, 0, "", why),))
+        return made.plan
+
+    def _refuse(self, problems: tuple[Problem, ...]) -> None:
+        texts = [str(problem) for problem in problems]
+        more = f"; {len(texts) - 1} more" if len(texts) > 1 else ""
+        self.problem = f"{texts[0][:500]}{more}"
+        if len(texts) > TOLD:
+            texts[TOLD:] = [f"{len(texts) - TOLD} more"]
+        refused = PlanRefused(replica=self._room.owner.name, file=self._source.name, problems=tuple(texts))
+        self._room.bus.publish(refused)
+
+    def _watch(self, wake: Callable[[], None]) -> None:
+        """Without it (a file system that tells nothing, no more watches to be had) the looks go on by themselves."""
+        folder = self._source.path.absolute().parent
+        with suppress(OSError, RuntimeError):
+            changes = watchfiles.watch(
+                folder, recursive=False, stop_event=self._ended, watch_filter=None, debounce=100, rust_timeout=2000
+            )
+            for _ in changes:
+                wake()
+
+
+def _hash(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:16]
