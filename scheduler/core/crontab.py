@@ -27,6 +27,7 @@ MACROS = {
 _LONGEST_MONTH_DAYS = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _PREFIX = re.compile(r"(?:CRON_)?TZ=", re.IGNORECASE)
 _ITEM = re.compile(r"(?P<range>\*|[0-9a-z]+(?:-[0-9a-z]+)?)(?:/(?P<step>[0-9]{1,4}))?")
+_HASHED = re.compile(r"h(?![a-z])")
 _QUARTZ = re.compile(r"[0-9]*(?:l|w|lw)")
 
 
@@ -51,7 +52,9 @@ class Crontab:
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
+class Field:
+    """One of the five: its values, and the words that stand for some of them."""
+
     name: str
     low: int
     high: int
@@ -62,38 +65,41 @@ class _Field:
         found: list[int] = []
         for item in text.lower().split(","):
             if not item:
-                self._refuse(text, "a list has an empty item; take out the extra comma")
+                self.refuse(text, "a list has an empty item; take out the extra comma")
             found += self._item(text, item)
         return found
 
     def _item(self, text: str, item: str) -> list[int]:
         shape = _ITEM.fullmatch(item)
+        if _HASHED.match(item):
+            self.refuse(text, self._why_not_hashed(text))
         if shape is None:
-            self._refuse(text, self._why_not(item))
+            self.refuse(text, self._why_not(item))
         start, dash, end = shape["range"].partition("-")
         step = None if shape["step"] is None else int(shape["step"])
         if step == 0:
-            self._refuse(text, "a step of 0 never moves")
+            self.refuse(text, "a step of 0 never moves")
         if start == "*":
             return list(range(self.low, self.high + 1, step or 1))
-        first = self._number(text, start)
+        first = self.number(text, start)
         if not dash and step is not None:
-            self._refuse(text, f"a step needs a range: {first}-{self.high}/{step} or */{step}")
-        last = self._number(text, end) if dash else first
+            self.refuse(text, f"a step needs a range: {first}-{self.high}/{step} or */{step}")
+        last = self.number(text, end) if dash else first
         if last < first:
-            self._refuse(
+            self.refuse(
                 text,
                 f"the range {shape['range']} runs backwards and does not wrap; write {self._wrapped(start, end, step)}",
             )
         return list(range(first, last + 1, step or 1))
 
-    def _number(self, text: str, word: str) -> int:
+    def number(self, text: str, word: str) -> int:
+        """The value of a number or a name (in lower case). Raises ValueError."""
         if word in self.words:
             return self.words.index(word) + self.low
         if not word.isdigit():
-            self._refuse(text, self._unknown_word(word))
+            self.refuse(text, self._unknown_word(word))
         if len(word) > 4 or not self.low <= int(word) <= self.high:
-            self._refuse(text, f"{word} is not in {self.low}-{self.high}")
+            self.refuse(text, f"{word} is not in {self.low}-{self.high}")
         return int(word)
 
     def _unknown_word(self, word: str) -> str:
@@ -114,10 +120,16 @@ class _Field:
             return f"a step needs a range: *{item}"
         return f"{item!r} is not a number, a range a-b, `*`, or one of the last two with /step"
 
+    def _why_not_hashed(self, text: str) -> str:
+        """`H` is resolved before a line comes here; what is left of it is wrong."""
+        if re.search(r"(?:^|,)h", text):
+            return "`H` for a value made of the job's name is written in upper case"
+        return "`H` is made of a job's name, and here is none"
+
     def _wrapped(self, start: str, end: str, step: int | None) -> str:
         """What the writer of a reversed range meant, as a list."""
         top = min(self.high, self.low + len(self.words) - 1) if self.words else self.high
-        first, last = self._number(start, start), self._number(end, end)
+        first, last = self.number(start, start), self.number(end, end)
         around = [*range(first, top + 1), *range(self.low, last + 1)][:: step or 1]
         if start in self.words:
             return ",".join(self.words[value - self.low].upper() for value in around)
@@ -126,26 +138,27 @@ class _Field:
             return f"{head},{self.low}-{last}" if last > self.low else f"{head},{self.low}"
         return ",".join(str(value) for value in around)
 
-    def _refuse(self, text: str, why: str) -> NoReturn:
+    def refuse(self, text: str, why: str) -> NoReturn:
+        """Raise ValueError that says which field it is about."""
         raise ValueError(f"{self.name} {text!r}: {why}")
 
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_FIELDS = (
-    _Field("minute", 0, 59),
-    _Field("hour", 0, 23),
-    _Field("day of month", 1, 31),
-    _Field("month", 1, 12, _MONTHS),
-    _Field("day of week", 0, 7, _DAYS),
+FIELDS = (
+    Field("minute", 0, 59),
+    Field("hour", 0, 23),
+    Field("day of month", 1, 31),
+    Field("month", 1, 12, _MONTHS),
+    Field("day of week", 0, 7, _DAYS),
 )
 
 
 @lru_cache(maxsize=8192)
 def read_crontab(expression: str) -> Crontab:
     """Read one line. Raises ValueError whose message says which field is wrong and what to write instead."""
-    parts = _split(expression)
-    values = [part_of.values(part) for part_of, part in zip(_FIELDS, parts, strict=True)]
+    parts = split_fields(expression)
+    values = [part_of.values(part) for part_of, part in zip(FIELDS, parts, strict=True)]
     _refuse_never(parts, days=values[2], months=values[3])
     plain = " ".join(_plain(part, numbers) for part, numbers in zip(parts, values, strict=True))
     return Crontab(
@@ -158,7 +171,8 @@ def read_crontab(expression: str) -> Crontab:
     )
 
 
-def _split(expression: str) -> list[str]:
+def split_fields(expression: str) -> list[str]:
+    """The five fields, macros replaced. Raises ValueError."""
     text = expression.strip(" \t\r\n")
     odd = next((mark for mark in text if not (" " <= mark <= "~" or mark == "\t")), None)
     if odd is not None:

@@ -4,6 +4,8 @@
     Every(900.0)                          aligned to the epoch (or an anchor), never to a process's start
     At(instant)                           once
 
+The first two may have bounds: from when, until when, and dates without ticks.
+
 A tick is a nominal instant, UTC. `tick_key` names it so that replicas with other zone data still agree.
 """
 
@@ -15,16 +17,24 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from scheduler.core.cron_walk import FIRST, LAST, ticks_after, ticks_upto
+from scheduler.core.bounds import UNBOUNDED, Bounds, bounds_from_dict
+from scheduler.core.cron_walk import FIRST, LAST, Calendar, ticks_after, ticks_upto
 from scheduler.core.crontab import read_crontab
+from scheduler.core.dst import DEBIAN, Dst, dst_from_dict
 from scheduler.core.duration import LONGEST, parse_duration
+from scheduler.core.grid_walk import Grid, grid_after, grid_upto
+from scheduler.core.hashed_fields import resolve_hashed
+from scheduler.core.instants import read_instant, utc
 from scheduler.core.model import Period
 from scheduler.core.zones import load_zone
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SHORTEST_EVERY = 0.1
+_MICROSECOND = timedelta(microseconds=1)
 COUNTED_AT_MOST = 10_000
 """How many older ticks `due` counts before it says `capped`."""
+_LONGEST_SEARCH = timedelta(days=100 * 366)
+"""A line that has not ticked by then, never will: only days off can make one so (the rarest date comes in 40 years)."""
 
 
 class ScheduleError(ValueError):
@@ -37,6 +47,8 @@ class Cron:
 
     expression: str
     timezone: str
+    dst: Dst = DEBIAN
+    bounds: Bounds = UNBOUNDED
 
     def __post_init__(self) -> None:
         try:
@@ -46,25 +58,42 @@ class Cron:
             raise ScheduleError(str(error)) from None
 
     def to_dict(self) -> dict[str, Any]:
-        """{"cron": …, "timezone": …}"""
-        return {"cron": self.expression, "timezone": self.timezone}
+        """{"cron": …, "timezone": …}; "dst" with what differs from the default; the bounds' keys."""
+        dst = self.dst.to_dict()
+        return {
+            "cron": self.expression,
+            "timezone": self.timezone,
+            **({"dst": dst} if dst else {}),
+            **self.bounds.to_dict(),
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Each `seconds` (at least 0.1, to the microsecond), counted in elapsed time from `anchor`, both ways."""
+    """Each `seconds` (at least 0.1, to the microsecond), counted in elapsed time from `anchor`, both ways.
+
+    `timezone`: whose dates the days off are; without any it is UTC.
+    """
 
     seconds: float
     anchor: datetime = EPOCH
+    bounds: Bounds = UNBOUNDED
+    timezone: str = "UTC"
 
     def __post_init__(self) -> None:
         if not SHORTEST_EVERY <= self.seconds <= LONGEST:
             raise ScheduleError(f"every: {self.seconds:g}s is not between {SHORTEST_EVERY * 1000:g}ms and ten years")
-        object.__setattr__(self, "anchor", _utc(self.anchor))
+        object.__setattr__(self, "anchor", utc(self.anchor))
+        object.__setattr__(self, "timezone", self.timezone if self.bounds.except_ else "UTC")
+        try:
+            load_zone(self.timezone)
+        except ValueError as error:
+            raise ScheduleError(str(error)) from None
 
     def to_dict(self) -> dict[str, Any]:
-        """{"every": seconds, "anchor": ISO instant}"""
-        return {"every": self.seconds, "anchor": self.anchor.isoformat()}
+        """{"every": seconds, "anchor": ISO instant}; the bounds' keys, with days off also "timezone"."""
+        zone = {"timezone": self.timezone} if self.bounds.except_ else {}
+        return {"every": self.seconds, "anchor": self.anchor.isoformat(), **self.bounds.to_dict(), **zone}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +103,7 @@ class At:
     instant: datetime
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "instant", _utc(self.instant))
+        object.__setattr__(self, "instant", utc(self.instant))
 
     def to_dict(self) -> dict[str, Any]:
         """{"at": ISO instant}"""
@@ -101,21 +130,31 @@ class Due:
 
 def schedule_from_dict(plain: dict[str, Any] | None) -> Schedule | None:
     """The reverse of `to_dict`; None (a job run only by hand) stays None. Raises ScheduleError."""
-    match plain:
-        case None:
-            return None
-        case {"cron": str(expression), "timezone": str(timezone)}:
-            return Cron(expression, timezone)
-        case {"every": int() | float() as seconds, "anchor": str(anchor)}:
-            return Every(float(seconds), _from_iso(anchor))
-        case {"at": str(instant)}:
-            return At(_from_iso(instant))
+    try:
+        match plain:
+            case None:
+                return None
+            case {"cron": str(expression), "timezone": str(timezone)}:
+                return Cron(expression, timezone, dst_from_dict(plain.get("dst")), bounds_from_dict(plain))
+            case {"every": int() | float() as seconds, "anchor": str(anchor)}:
+                zone = plain.get("timezone", "UTC")
+                return Every(float(seconds), datetime.fromisoformat(anchor), bounds_from_dict(plain), zone)
+            case {"at": str(instant)}:
+                return At(datetime.fromisoformat(instant))
+    except (ValueError, TypeError) as error:
+        raise ScheduleError(f"not a schedule: {plain!r} ({error})") from None
     raise ScheduleError(f"not a schedule: {plain!r}")
 
 
-def parse_cron(expression: str, timezone: str) -> Cron:
-    """A five-field line or a macro such as @daily, in an IANA zone. Raises ScheduleError."""
-    return Cron(expression, timezone)
+def parse_cron(expression: str, timezone: str, name: str | None = None) -> Cron:
+    """A five-field line or a macro such as @daily, in an IANA zone. Raises ScheduleError.
+
+    `name`: the job's, from which each `H` gets its number; without it there may be none.
+    """
+    try:
+        return Cron(expression if name is None else resolve_hashed(expression, name), timezone)
+    except ValueError as error:
+        raise ScheduleError(str(error)) from None
 
 
 def parse_every(text: str) -> Every:
@@ -131,46 +170,39 @@ def parse_at(text: str, timezone: str) -> At:
 
     Raises ScheduleError.
     """
-    instant = _from_iso(text)
-    if instant.tzinfo is not None:
-        return At(instant)
     try:
-        zone = load_zone(timezone)
+        return At(read_instant(text, timezone))
     except ValueError as error:
         raise ScheduleError(str(error)) from None
-    first, second = (instant.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
-    if first.utcoffset() == second.utcoffset():
-        return At(first)
-    if first.astimezone(UTC).astimezone(zone).replace(tzinfo=None) == instant:
-        raise ScheduleError(
-            f"{text} happens twice in {timezone}: add an offset, {first.isoformat()} or {second.isoformat()}"
-        )
-    raise ScheduleError(f"{text} does not exist in {timezone}: the clocks jump over it; add an offset or move it")
 
 
 def next_after(schedule: Schedule, after: datetime) -> datetime | None:
-    """The first tick strictly after `after`; None when there is none (`At`, or after the year 2999)."""
-    since = _utc(after)
-    match schedule:
-        case Cron():
-            return next(ticks_after(read_crontab(schedule.expression), schedule.timezone, since), None)
-        case Every():
-            return _every_upto(schedule, max(since, FIRST)) + _period(schedule) if since < LAST else None
-        case At():
-            return schedule.instant if schedule.instant > since else None
+    """The first tick strictly after `after`; None when there is none (`At`, `until`, or after the year 2999)."""
+    since = utc(after)
+    if isinstance(schedule, At):
+        return schedule.instant if schedule.instant > since else None
+    since = max(schedule.bounds.after(since), FIRST - _MICROSECOND)
+    if since >= LAST:
+        return None
+    last = schedule.bounds.upto(LAST)
+    if isinstance(schedule, Every):
+        return grid_after(_grid(schedule), since, last)
+    if schedule.bounds.except_ and last - since > _LONGEST_SEARCH:
+        last = since + _LONGEST_SEARCH
+    return next(ticks_after(_calendar(schedule), since, last), None)
 
 
 def latest_upto(schedule: Schedule, now: datetime) -> datetime | None:
     """The last tick at or before `now`; None when there is none."""
-    return next(_backwards(schedule, _utc(now), FIRST), None)
+    return next(_backwards(schedule, utc(now), FIRST), None)
 
 
 def due(schedule: Schedule, after: datetime, now: datetime, limit: int) -> Due:
     """The ticks in (after, now]. Walks backwards from `now`, so its cost does not grow with a long absence."""
     if limit < 0:
         raise ValueError("limit must not be negative")
-    since = _utc(after)
-    backwards = _backwards(schedule, _utc(now), max(since, FIRST))
+    since = utc(after)
+    backwards = _backwards(schedule, utc(now), max(since, FIRST))
     newest = tuple(islice(backwards, limit))[::-1]
     older_last = next(backwards, None)
     if older_last is None:
@@ -186,7 +218,7 @@ def tick_key(schedule: Schedule, tick: datetime) -> str:
 
     Wall time, because replicas whose zone data differ would compute two instants for one tick.
     """
-    instant = _utc(tick)
+    instant = utc(tick)
     if not isinstance(schedule, Cron):
         return instant.replace(tzinfo=None).isoformat() + "Z"
     local = instant.astimezone(load_zone(schedule.timezone))
@@ -198,7 +230,7 @@ def run_key(schedule: Schedule, tick: datetime, once_per: Period | None, timezon
     """What makes the tick's run unique: its `tick_key`, or the period in `timezone` that holds the tick."""
     if once_per is None:
         return tick_key(schedule, tick)
-    day = _utc(tick).astimezone(load_zone(timezone)).date()
+    day = utc(tick).astimezone(load_zone(timezone)).date()
     match once_per:
         case Period.DAY:
             return day.isoformat()
@@ -211,38 +243,21 @@ def run_key(schedule: Schedule, tick: datetime, once_per: Period | None, timezon
 
 def _backwards(schedule: Schedule, upto: datetime, after: datetime) -> Iterator[datetime]:
     """Ticks in (after, upto], the newest first."""
-    if upto <= after:
-        return
-    match schedule:
-        case Cron():
-            yield from ticks_upto(read_crontab(schedule.expression), schedule.timezone, upto, after)
-        case Every():
-            tick, period = _every_upto(schedule, upto), _period(schedule)
-            while tick > after:
-                yield tick
-                tick -= period
-        case At():
-            if after < schedule.instant <= upto:
-                yield schedule.instant
+    if isinstance(schedule, At):
+        return iter((schedule.instant,) if after < schedule.instant <= upto else ())
+    since, last = schedule.bounds.after(after), schedule.bounds.upto(upto)
+    if isinstance(schedule, Every):
+        return grid_upto(_grid(schedule), last, since)
+    if schedule.bounds.except_ and last - since > _LONGEST_SEARCH:
+        since = last - _LONGEST_SEARCH
+    return ticks_upto(_calendar(schedule), last, since)
 
 
-def _every_upto(schedule: Every, upto: datetime) -> datetime:
-    period = _period(schedule)
-    return schedule.anchor + (upto - schedule.anchor) // period * period
+def _calendar(schedule: Cron) -> Calendar:
+    line = read_crontab(schedule.expression)
+    return Calendar(line, schedule.timezone, schedule.dst, schedule.bounds.days_off)
 
 
-def _period(schedule: Every) -> timedelta:
-    return timedelta(microseconds=round(schedule.seconds * 1_000_000))
-
-
-def _utc(instant: datetime) -> datetime:
-    if instant.tzinfo is None:
-        raise ValueError("an instant must be aware (have a zone or an offset)")
-    return instant.astimezone(UTC)
-
-
-def _from_iso(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise ScheduleError(f"{text!r} is not an ISO date and time, e.g. 2026-11-29T03:00:00+00:00") from None
+def _grid(schedule: Every) -> Grid:
+    period = timedelta(microseconds=round(schedule.seconds * 1_000_000))
+    return Grid(schedule.anchor, period, schedule.timezone, schedule.bounds.days_off)

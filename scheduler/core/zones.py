@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from functools import cache, lru_cache
 from importlib import metadata, resources
 from zoneinfo import ZoneInfo
@@ -20,6 +20,8 @@ LAST_YEAR = 2999
 """Ticks are looked for in these years only, so that no search can run without end."""
 
 _SECOND = timedelta(seconds=1)
+_DAY = timedelta(days=1)
+_MIDNIGHT = time()
 _STRIDE = timedelta(hours=12)
 _NOT_ZONES = frozenset({"Factory", "localtime", "posixrules"})
 
@@ -92,6 +94,27 @@ def spans(name: str, instant: datetime, *, reverse: bool = False) -> Iterator[Sp
                 yield span
 
 
+def day_begins(name: str, day: date) -> datetime:
+    """The first instant (naive UTC) at which the zone shows this date or, where it is left out, a later one."""
+    midnight = datetime.combine(day, _MIDNIGHT)
+    for span in spans(name, midnight - 2 * _DAY):
+        first = max(span.start, midnight - span.offset)
+        if first < span.end:
+            return first
+    raise ValueError(f"{day} is not before the year {LAST_YEAR + 1}")
+
+
+def local_day(name: str, instant: datetime) -> tuple[date, datetime, datetime]:
+    """(date, begin, end): a stretch (in, out; naive UTC) around `instant` in which the zone shows one date.
+
+    A change of the offset or of the UTC year may cut it short of the whole day.
+    """
+    span = next(spans(name, instant))
+    day = (instant + span.offset).date()
+    midnight = datetime.combine(day, _MIDNIGHT) - span.offset
+    return day, max(span.start, midnight), min(span.end, midnight + _DAY)
+
+
 @lru_cache(maxsize=8192)
 def _year_spans(name: str, year: int) -> tuple[Span, ...]:
     """One UTC year, cut at every change of the offset.
@@ -102,12 +125,13 @@ def _year_spans(name: str, year: int) -> tuple[Span, ...]:
     zone = load_zone(name)
     start, end = datetime(year, 1, 1), datetime(year + 1, 1, 1)  # noqa: DTZ001 - naive UTC, as in all of this file
     cuts = [start]
-    at = start
+    at, offset = start, _offset(zone, start)
     while at < end:
         upto = min(at + _STRIDE, end - _SECOND)
-        while _offset(zone, upto) != _offset(zone, at):
+        while offset != (reached := _offset(zone, upto)):
             at = _change(zone, at, upto)
             cuts.append(at)
+            offset = _offset(zone, at) if at < upto else reached
         at = upto if upto < end - _SECOND else end
     return tuple(
         Span(cut, later, _offset(zone, cut), _offset(zone, cut) - _offset(zone, cut - _SECOND))
@@ -128,6 +152,6 @@ def _change(zone: ZoneInfo, low: datetime, high: datetime) -> datetime:
 
 
 def _offset(zone: ZoneInfo, instant: datetime) -> timedelta:
-    offset = instant.replace(tzinfo=UTC).astimezone(zone).utcoffset()
+    offset = zone.fromutc(instant.replace(tzinfo=zone)).utcoffset()
     assert offset is not None
     return offset
