@@ -13,6 +13,7 @@ _MUST_BE = {
     "string_type": "must be a text: quote it",
     "int_type": "must be a whole number",
     "int_from_float": "must be a whole number",
+    "list_type": "must be a list, [a, b]",
     "dict_type": "must be a mapping, {key: value}",
     "model_type": "must be a mapping, {key: value}",
     "missing": "is missing",
@@ -22,6 +23,10 @@ _OTHER_WORDS = {
     "crontab": "schedule",
     "interval": "every",
     "run_at": "at",
+    "start_date": "from",
+    "end_date": "until",
+    "exclude": "except",
+    "holidays": "except",
     "tz": "timezone",
     "function": "call",
     "retries": "retry",
@@ -66,11 +71,12 @@ def _not_what(value: Any) -> str:
 
 
 def _unknown_key(key: str, kind: type[BaseModel]) -> str:
-    near = difflib.get_close_matches(key, kind.model_fields, n=1, cutoff=0.65)
+    known = [field.alias or name for name, field in kind.model_fields.items()]
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.65)
     guess = near[0] if near else _OTHER_WORDS.get(key)
-    if guess in kind.model_fields:
+    if guess in known:
         return f'unknown key (did you mean "{guess}"?)'
-    return f"unknown key (known here: {', '.join(kind.model_fields)})"
+    return f"unknown key (known here: {', '.join(known)})"
 
 
 def _section_at(kind: type[BaseModel], loc: tuple[str, ...]) -> type[BaseModel]:

@@ -15,15 +15,15 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from scheduler.config import complaints
+from scheduler.config import calendar, complaints
 from scheduler.config.models import DefaultsSection, FileSection, JobSection, RetentionSection
 from scheduler.config.plan import Plan, in_file_order, nearest_place
 from scheduler.config.secrets import plain_secrets
 from scheduler.config.yaml_reader import LARGEST, Document, read_yaml
+from scheduler.core.dst import Dst
 from scheduler.core.errors import ConfigInvalid, Problem
 from scheduler.core.model import AfterCrash, Guard, JobSpec, LostContact, Misfire, Overlap, RetryPolicy
 from scheduler.core.retention import Retention
-from scheduler.core.schedule import Schedule, ScheduleError, parse_at, parse_cron, parse_every
 
 __all__ = ["Draft", "Plan", "load", "parse", "read"]
 
@@ -145,33 +145,17 @@ class _Composer:
         retry = RetryPolicy(**(_given(defaults.retry) | _given(job.retry)))
         misfire = Misfire(**(_given(defaults.misfire) | _given(job.misfire)))
         timezone = job.timezone or timezone
-        for key in ("schedule", "every", "at", "timezone"):
+        for key in calendar.KEYS:
             given.pop(key, None)
-        schedule = self._schedule(path, job, timezone)
+        dst = Dst(**(_given(defaults.dst) | _given(job.dst)))
+        schedule = calendar.read_schedule(job, name, timezone, dst, lambda key, why: self._say(f"{path}.{key}", why))
         spec = JobSpec(
             **(given | {"retry": retry, "misfire": misfire}), name=name, schedule=schedule, timezone=timezone
         )
-        self._refuse_contradictions(path, job, spec)
+        self._refuse_contradictions(path, spec)
         return spec
 
-    def _schedule(self, path: str, job: JobSection, timezone: str) -> Schedule | None:
-        kinds = [key for key in ("schedule", "every", "at") if getattr(job, key) is not None]
-        for extra in kinds[1:]:
-            self._say(f"{path}.{extra}", f"{kinds[0]} is given already: a job has one of schedule, every and at")
-        try:
-            if job.schedule is not None:
-                return parse_cron(job.schedule, timezone)
-            if job.every is not None:
-                return parse_every(job.every)
-            if job.at is not None:
-                return parse_at(job.at, timezone)
-        except ScheduleError as error:
-            self._say(f"{path}.{kinds[0]}", str(error))
-        return None
-
-    def _refuse_contradictions(self, path: str, job: JobSection, spec: JobSpec) -> None:
-        if spec.once_per is not None and job.schedule is None and job.every is None:
-            self._say(f"{path}.once_per", "once_per needs a schedule: there is none to hold to once a period")
+    def _refuse_contradictions(self, path: str, spec: JobSpec) -> None:
         if spec.after_crash is AfterCrash.FAIL and spec.retry.attempts > 1:
             key = "after_crash" if f"{path}.after_crash" in self._places else "retry"
             why = (

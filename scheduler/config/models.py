@@ -7,10 +7,13 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from scheduler.config.callables import CallInvalid, split_call
+from scheduler.core.bounds import read_day_off, read_days_off
+from scheduler.core.dst import DstGap, DstOverlap
 from scheduler.core.duration import parse_duration
+from scheduler.core.instants import read_from, read_instant, read_until
 from scheduler.core.model import AfterCrash, FirstSight, Guard, Isolation, LostContact, MisfirePolicy, Overlap, Period
 from scheduler.core.schedule import parse_at, parse_cron, parse_every
 from scheduler.core.zones import load_zone
@@ -73,7 +76,7 @@ def _checked(value: Any, example: str, parse: Callable[[str], object]) -> str:
 
 
 def _cron(value: Any) -> str:
-    return _checked(value, '"0 3 * * *"', lambda text: parse_cron(text, "UTC"))
+    return _checked(value, '"0 3 * * *"', lambda text: parse_cron(text, "UTC", name="any"))
 
 
 def _every(value: Any) -> str:
@@ -83,6 +86,33 @@ def _every(value: Any) -> str:
 
 def _at(value: Any) -> str:
     return _checked(value, "2026-11-29T03:00:00+00:00", lambda text: parse_at(text, "UTC"))
+
+
+def _anchor(value: Any) -> str:
+    return _checked(value, "2026-01-01T03:00:00+00:00", lambda text: read_instant(text, "UTC"))
+
+
+def _from(value: Any) -> str:
+    return _checked(value, "2026-01-01 or 2026-01-01T03:00:00+00:00", lambda text: read_from(text, "UTC"))
+
+
+def _until(value: Any) -> str:
+    return _checked(value, "2026-12-31 or 2026-12-31T18:00:00+00:00", lambda text: read_until(text, "UTC"))
+
+
+def _day_off(value: Any) -> str:
+    return _checked(value, "2026-12-25, or 12-25 for each year", read_day_off)
+
+
+def _days_off(value: Any) -> Any:
+    if isinstance(value, str | int):
+        raise ValueError("must be a list of dates, e.g. [2026-12-25, 01-01]")
+    return value
+
+
+def _year_left(days: list[str]) -> list[str]:
+    read_days_off(tuple(days))
+    return days
 
 
 def _call(value: Any) -> str:
@@ -121,6 +151,13 @@ class MisfireSection(_Section):
     first_sight: Annotated[FirstSight, BeforeValidator(_word(FirstSight))] = FirstSight.WAIT
 
 
+class DstSection(_Section):
+    """`dst:`"""
+
+    gap: Annotated[DstGap, BeforeValidator(_word(DstGap))] = DstGap.SHIFT
+    overlap: Annotated[DstOverlap, BeforeValidator(_word(DstOverlap))] = DstOverlap.FIRST
+
+
 class RetentionSection(_Section):
     """`retention:`"""
 
@@ -130,7 +167,7 @@ class RetentionSection(_Section):
 
 
 class DefaultsSection(_Section):
-    """`defaults:` — what each job may leave out. `retry` and `misfire` are merged key by key."""
+    """`defaults:` — what each job may leave out. `retry`, `misfire` and `dst` are merged key by key."""
 
     timeout: Annotated[float | None, BeforeValidator(_limit)] = None
     retry: RetrySection = RetrySection()
@@ -138,6 +175,7 @@ class DefaultsSection(_Section):
     after_crash: Annotated[AfterCrash, BeforeValidator(_word(AfterCrash))] = AfterCrash.RERUN
     crash_limit: int = Field(default=3, ge=1, le=1000)
     misfire: MisfireSection = MisfireSection()
+    dst: DstSection = DstSection()
     lost_contact: Annotated[LostContact, BeforeValidator(_word(LostContact))] = LostContact.STOP
     jitter: Duration = 0.0
     pause_after_failures: Annotated[int | None, Field(ge=1, le=1000)] = None
@@ -155,6 +193,12 @@ class JobSection(DefaultsSection):
     schedule: Annotated[str | None, BeforeValidator(_cron)] = None
     every: Annotated[str | None, BeforeValidator(_every)] = None
     at: Annotated[str | None, BeforeValidator(_at)] = None
+    anchor: Annotated[str | None, BeforeValidator(_anchor)] = None
+    from_: Annotated[str | None, BeforeValidator(_from)] = Field(default=None, alias="from")
+    until: Annotated[str | None, BeforeValidator(_until)] = None
+    except_: Annotated[
+        list[Annotated[str, BeforeValidator(_day_off)]], BeforeValidator(_days_off), AfterValidator(_year_left)
+    ] = Field(default_factory=list, alias="except")
     timezone: Zone | None = None
     once_per: Annotated[Period | None, BeforeValidator(_word(Period))] = None
     guard: Annotated[Guard, BeforeValidator(_word(Guard))] = Guard.RUN_ROW

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -22,6 +23,7 @@ from scheduler.core.model import (
     Trigger,
 )
 from scheduler.core.schedule import Due, due, latest_upto, run_key, tick_key
+from scheduler.core.spread import share
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def decide_due(spec: JobSpec, found: Due, now: datetime) -> tuple[Birth, ...]:
 
     A tick is *missed* when it is seen more than `grace` late; before that it is merely late and runs. Of the missed,
     `misfire.policy` picks those that still run, none older than `within`; the others leave a skipped row each, or one
-    row with their number where they are more than `limit`.
+    row with their number where they are more than `limit`. With `once_per` a period's run stands for all its ticks.
     """
     if len(found.ticks) == 1 and (now - found.ticks[0]).total_seconds() <= spec.misfire.grace and not found.older:
         return (_birth(spec, found.ticks[0], late=False, now=now),)  # the common case
@@ -70,18 +72,31 @@ def decide_due(spec: JobSpec, found: Due, now: datetime) -> tuple[Birth, ...]:
     # where the newest tick is on time, it is the latest: a late one beside it would only stand in its way
     punctual = spec.misfire.policy is MisfirePolicy.LATEST and len(missed) < len(found.ticks)
     runnable = set() if punctual else set(_chosen(spec, missed, now))
-    taken: set[str] = set()
-    for tick in found.ticks:
-        birth = _birth(spec, tick, late=tick in runnable, now=now)
+    born = [_birth(spec, tick, late=tick in runnable, now=now) for tick in found.ticks]
+    if spec.once_per is not None:
+        born = list(_one_per_period(spec, born))
+    if spec.overlap is Overlap.REPLACE:
+        born = _newest_only(born, spec)
+    return (*births, *born)
+
+
+def _one_per_period(spec: JobSpec, born: list[Birth]) -> Iterator[Birth]:
+    """Of each period that a run is born for, the first run alone: its row stands for the period's other ticks too.
+
+    So it is when they come one by one, each finding its period's row there. Without a run, skipped rows say why.
+    """
+    assert spec.schedule is not None
+    first: dict[str, Birth] = {}
+    for birth in born:
         if birth.status is not Status.SKIPPED:
-            if birth.run_key in taken:  # a second tick of the same period: the first one's row stands for both
-                continue
-            taken.add(birth.run_key)
-        births.append(birth)
-    return tuple(_newest_only(spec, births) if spec.overlap is Overlap.REPLACE else births)
+            first.setdefault(birth.run_key, birth)
+    for birth in born:
+        period = run_key(spec.schedule, birth.scheduled_at, spec.once_per, spec.timezone)
+        if first.get(period, birth) is birth:
+            yield birth
 
 
-def _newest_only(spec: JobSpec, births: list[Birth]) -> list[Birth]:
+def _newest_only(births: list[Birth], spec: JobSpec) -> list[Birth]:
     """Where the newest tick replaces what runs, those before it would be cancelled as soon as they began."""
     newest = max((birth.scheduled_at for birth in births if birth.status is not Status.SKIPPED), default=None)
     return [
@@ -112,14 +127,16 @@ def _birth(spec: JobSpec, tick: datetime, *, late: bool, now: datetime) -> Birth
     if not (on_time or late):
         return _skipped(spec, tick)
     key = tick_key(spec.schedule, tick)
+    delay = delay_of(spec, key)
     return Birth(
         scheduled_at=tick,
         run_key=key if spec.once_per is None else run_key(spec.schedule, tick, spec.once_per, spec.timezone),
         tick_key=key,
-        status=Status.RUNNING,
+        status=Status.QUEUED if delay else Status.RUNNING,  # whoever has a seat then takes it from the queue
         trigger=Trigger.SCHEDULE if on_time else Trigger.CATCH_UP,
         # a late run of an exclusive job waits for the one in its way; a tick on time does as the job's policy says
         if_blocked=_IF_BLOCKED[spec.overlap] if on_time else IfBlocked.WAITING,
+        delay=delay,
     )
 
 
@@ -130,6 +147,11 @@ _IF_BLOCKED = {
     Overlap.REPLACE: IfBlocked.WAITING,  # and what it replaces is cancelled
     Overlap.ALLOW: IfBlocked.SKIPPED,  # the index refuses none of its runs
 }
+
+
+def delay_of(spec: JobSpec, tick_key: str) -> float:
+    """Seconds in [0, jitter) by which the tick's execution is put off: the same in each replica, and at each asking."""
+    return spec.jitter * share("jitter", spec.name, tick_key) if spec.jitter else 0.0
 
 
 def _skipped(spec: JobSpec, tick: datetime, reason: SkipReason = SkipReason.MISSED) -> Birth:
