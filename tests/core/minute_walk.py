@@ -56,6 +56,7 @@ class WallClock:
         self.first_pass, self.second_pass = {}, {}
         for index, wall in enumerate(self.walls):
             (self.second_pass if wall in self.first_pass else self.first_pass)[wall] = index
+        self.days = range(min(self.walls) // DAY - 2, max(self.walls) // DAY + 3)
         self.jumps = [
             (index, later - earlier - 1)
             for index, (earlier, later) in enumerate(pairwise(self.walls), 1)
@@ -93,7 +94,7 @@ class WallClock:
         of_day = [hour * 60 + minute for hour in hours for minute in minutes]
         both = fields[2].startswith("*") or fields[4].startswith("*")
         times: set[int] = set()
-        for ordinal in range(min(self.walls) // DAY - 2, max(self.walls) // DAY + 3):
+        for ordinal in self.days:
             day = date.fromordinal(ordinal)
             of_month, of_week = day.day in month_days, day.isoweekday() % 7 in week_days
             fits = (of_month and of_week) if both else (of_month or of_week)
