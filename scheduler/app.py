@@ -92,13 +92,9 @@ class Soloist:
         ticker = Ticker(worker, room, plan, seats)
         ticker.unclear, ticker.overflowed = sweeper.answer_lost, sweeper.overflowed
         follower = Follower(room, plan, ticker, worker)
+        follower.reloader = self._reloader(room, dedicated)
         applier = Applier(self.database_url, self._plan_file(only), self._registration(owner, only), watchdog)
-        follower.apply, follower.cut = applier, applier.cut
-        follower.offer = lambda edit, after: applier.offer(
-            PlanFile(edit.config_hash, edit.content, edit.retention, edit.jobs), after
-        )
-        follower.tzdata, follower.reloader = tzdata_version(), self._reloader(room, dedicated)
-        follower.migrate = lambda: migrate(self.database_url)
+        self._let_apply(follower, applier)
         charge = Charge(seats, tally, presence, ClockWatch(room, seats), witness, follower.pulse)
         parts = Parts(
             room=room,
@@ -125,6 +121,13 @@ class Soloist:
         settling = Session(self.database_url, "settler", watchdog, contact)
         dedicated.companions = (worker, settling)
         return dedicated, worker, settling
+
+    def _let_apply(self, follower: Follower, applier: Applier) -> None:
+        follower.apply, follower.cut, follower.tzdata = applier, applier.cut, tzdata_version()
+        follower.migrate = lambda: migrate(self.database_url)
+        follower.offer = lambda edit, after: applier.offer(
+            PlanFile(edit.config_hash, edit.content, edit.retention, edit.jobs), after
+        )
 
     def _reloader(self, room: Room, dedicated: Session) -> Reloader | None:
         if self.watched is None:

@@ -121,7 +121,7 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
     (
         ev.PlanReloaded(**R, file="jobs.yaml", config_hash="ab", generation=4, in_force=False, differing=0),
         "warning",
-        "jobs.yaml was edited: no job differs; generation 4 is not the newest one: this replica stands back where the "
+        "warning: jobs.yaml was edited: no job differs; generation 4 is not the newest one: this replica stands back where the "
         "two differ",
     ),
     (
@@ -138,14 +138,14 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
     (
         ev.PlanRefused(**R, file="jobs.yaml", problems=("jobs.yaml:3:5: jobs.a.call: is missing",)),
         "error",
-        "jobs.yaml was edited and is not taken, the former plan goes on: 1 problem: "
+        "error: jobs.yaml was edited and is not taken, the former plan goes on: 1 problem: "
         "jobs.yaml:3:5: jobs.a.call: is missing",
     ),
     (ev.PlanRestored(**R, file="jobs.yaml"), "info", "jobs.yaml is again what this replica works by"),
     (
         ev.ZoneDataDiffers(**R, mine="2026.2", others=("2026.1",)),
         "warning",
-        "zone data 2026.2 here, 2026.1 elsewhere: where they differ, a tick runs when the first sees it",
+        "warning: zone data 2026.2 here, 2026.1 elsewhere: where they differ, a tick runs when the first sees it",
     ),
     (ev.TickWon(**RUN, status=Status.RUNNING, trigger=Trigger.SCHEDULE), "info", "won 2026-11-29: it runs here"),
     (

@@ -1,0 +1,103 @@
+"""Facts about jobs and the file that they stand in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from scheduler.core.events.event import Event
+from scheduler.core.words import Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPlanned(Event):
+    """A job of the plan at start: when it ticks next, and how its last run stands (all None: never ran).
+
+    `due`: that tick has come already and will be claimed now.
+    """
+
+    job: str
+    next_tick: datetime | None
+    due: bool = False
+    last_run_key: str | None = None
+    last_status: Status | None = None
+    last_replica: str | None = None
+    last_finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanChanged(Event):
+    """What applying the file did to the jobs in the database."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPaused(Event):
+    """A job's ticks have stopped. `until`: when they go on by themselves; None: when somebody resumes it."""
+
+    job: str
+    by: str
+    reason: str
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobResumed(Event):
+    """A job ticks again. `missed`: how many ticks its pause took, or more, where `capped`."""
+
+    job: str
+    by: str
+    reason: str
+    missed: int = 0
+    capped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanReloaded(Event):
+    """The jobs file was edited, and this replica works by it now. `differing`: how many of its jobs differ.
+
+    `in_force`: False when a newer file is; then this replica stands back where the two differ.
+    """
+
+    file: str
+    config_hash: str
+    generation: int
+    in_force: bool
+    differing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEdited(Event):
+    """What an edit of the file did to one job. `what`: the keys that differ, `key: old → new`."""
+
+    job: str
+    change: Literal["added", "changed", "removed"]
+    what: tuple[str, ...] = ()
+    next_tick: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRefused(Event):
+    """The jobs file was edited and is not in order: the former plan goes on. `problems`: as `check` says them."""
+
+    file: str
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRestored(Event):
+    """After an edit that was refused the jobs file is again what this replica works by."""
+
+    file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZoneDataDiffers(Event):
+    """Live replicas have other versions of the zone data: they may see a tick at different instants (never twice)."""
+
+    mine: str
+    others: tuple[str, ...]
