@@ -25,6 +25,9 @@ from scheduler.core.model import (
 from scheduler.core.schedule import Due, due, latest_upto, run_key, tick_key
 from scheduler.core.spread import share
 
+ENDED_BADLY = frozenset({Status.FAILED, Status.TIMED_OUT, Status.LOST})
+"""Ends that count for `pause_after_failures`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:

@@ -18,10 +18,11 @@ from scheduler.core.events import (
     AttemptStarted,
     Event,
     GuardBusy,
+    JobPaused,
     OutcomeUnwritten,
     WriteFenced,
 )
-from scheduler.core.model import Claim, Ending, Guard, Isolation, Outcome, Trigger
+from scheduler.core.model import SOLOIST, Claim, Ending, Guard, Isolation, Outcome, Trigger
 from scheduler.core.policy import Decision, decide_outcome
 from scheduler.core.redaction import Redaction
 from scheduler.kinds import Body, Kind
@@ -87,7 +88,8 @@ class Attempts:
             finally:
                 leave()
 
-        self._settler.settle(Settlement(claim.id, claim.attempt, decision, ending), told)
+        watched = None if held.spec.pause_after_failures is None else claim.job
+        self._settler.settle(Settlement(claim.id, claim.attempt, decision, ending, watched), told)
 
     def _events(
         self, claim: Claim, ending: Ending, decision: Decision, written: Written, took: float | None
@@ -111,6 +113,8 @@ class Attempts:
                 result=ending.result,
                 output_tail=ending.output_tail,
             )
+        if written.pause is not None:
+            yield JobPaused(replica=self._owner.name, job=claim.job, by=SOLOIST, reason=written.pause)
 
     def _refused_lock(self, claim: Claim) -> Ending | None:
         """Take the lock of a guarded job; the Ending: somebody else has it, and the run goes back to the queue."""

@@ -18,8 +18,10 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from scheduler.core.events import RunTakenOver
-from scheduler.core.policy import renew_interval
+from scheduler.core.events import JobPaused, RunTakenOver
+from scheduler.core.model import SOLOIST
+from scheduler.core.policy import ENDED_BADLY, renew_interval
+from scheduler.runner.failing import pause_failing
 from scheduler.runner.room import Room
 from scheduler.store import locks, runs
 from scheduler.store.engine import Session
@@ -119,7 +121,8 @@ class Reaper:
     def _take_over(self, over: list[tuple[UUID, datetime]], how: Literal["lease", "presence"]) -> bool:
         if not over:
             return False
-        for taken in runs.take_over(self._session, over, gone=how == "presence"):
+        all_taken = runs.take_over(self._session, over, gone=how == "presence")
+        for taken in all_taken:
             self._bus.publish(
                 RunTakenOver(
                     replica=self._owner.name,
@@ -134,4 +137,10 @@ class Reaper:
                     error_text=taken.error,
                 )
             )
+        self._pause_failing({taken.job for taken in all_taken if taken.watched and taken.status in ENDED_BADLY})
         return True
+
+    def _pause_failing(self, jobs: set[str]) -> None:
+        """What the dead left may have been a job's last failure but one too many."""
+        for job, reason in (pause_failing(self._session, jobs) if jobs else {}).items():
+            self._bus.publish(JobPaused(replica=self._owner.name, job=job, by=SOLOIST, reason=reason))

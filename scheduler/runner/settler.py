@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from scheduler.core.model import Outcome, Status
-from scheduler.core.policy import Decision, reconnect_wait
+from scheduler.core.policy import ENDED_BADLY, Decision, reconnect_wait
+from scheduler.runner.failing import pause_failing
 from scheduler.runner.room import Room
 from scheduler.store import runs
 from scheduler.store.connect import one_line
@@ -25,12 +26,13 @@ class Written:
     """What has become of an end. `status`: what the run is now; None: it was fenced, or `given_up`.
 
     `recovered`: an answer was lost, and this very end had been written. `given_up`: the database could not be reached
-    before this replica had to go; the lease brings the run back.
+    before this replica had to go; the lease brings the run back. `pause`: why its job is paused from now on.
     """
 
     status: Status | None
     recovered: bool = False
     given_up: bool = False
+    pause: str | None = None
 
 
 Told = Callable[[Written], None]
@@ -129,6 +131,7 @@ class Settler:
         while True:
             try:
                 self._write(batch)
+                self._pause_failing(batch)
                 return
             except ContactLost:
                 # whether it was committed is unknown: written again, it is fenced by its own record and recognised
@@ -175,6 +178,17 @@ class Settler:
         promotable = [s.job_id for s in settled.values() if s.waiting]
         if promotable:
             self._promote(promotable)
+
+    def _pause_failing(self, batch: list[_Waiting]) -> None:
+        """Jobs that want it are paused when their last runs ended badly; the others cost nothing here."""
+        bad = [w for w in batch if w.settlement.watched and w.written is not None and w.written.status in ENDED_BADLY]
+        if not bad:
+            return
+        reasons = pause_failing(self._session, {w.settlement.watched for w in bad if w.settlement.watched})
+        for waiting in bad:
+            assert waiting.written is not None
+            reason = reasons.pop(waiting.settlement.watched or "", None)
+            waiting.written = replace(waiting.written, pause=reason)
 
     def _recognise(self, missing: list[_Waiting]) -> None:
         """Tell ends that this very attempt had written before from those that are fenced."""

@@ -20,6 +20,7 @@ from scheduler.store.claims import note_of
 from scheduler.store.engine import Blocked, Session
 from scheduler.store.jobs import FullJob, read_job
 
+Said = dict[str, str | None]  # who ends a pause, and why
 TRIES = 10  # a job that changes between the count and the statement is counted afresh
 
 
@@ -105,7 +106,7 @@ def end_pauses(session: Session, new_id: Callable[[], UUID]) -> tuple[Resumed, .
     ended = []
     for job in [FullJob.of(row) for row in session.run("read_expired_pauses", {})]:
         assert job.paused_until is not None
-        said = {"who": SOLOIST, "why": f"until {_instant(job.paused_until)}"}
+        said: Said = {"who": SOLOIST, "why": f"until {_instant(job.paused_until)}"}
         try:
             one = _end(session, job, job.paused_until, said, new_id)
         except Blocked:
@@ -115,9 +116,7 @@ def end_pauses(session: Session, new_id: Callable[[], UUID]) -> tuple[Resumed, .
     return tuple(ended)
 
 
-def _end(
-    session: Session, job: FullJob, upto: datetime, said: dict[str, str | None], new_id: Callable[[], UUID]
-) -> Resumed | None:
+def _end(session: Session, job: FullJob, upto: datetime, said: Said, new_id: Callable[[], UUID]) -> Resumed | None:
     """End the pause as it was read, its ticks counted up to `upto`. None: it is not so any more."""
     birth = _counted(session, job, upto)
     asked: dict[str, Any] = {
@@ -142,7 +141,7 @@ def _end(
 
 
 def _counted(session: Session, job: FullJob, upto: datetime) -> Birth | None:
-    """The row for the pause's ticks. It stands in the place of the newest one that has no row: by a backfill, some have."""
+    """The row for the pause's ticks, in the place of the newest that has none: after a backfill some have."""
     birth = decide_pause(job.spec, job.watermark, upto)
     while birth is not None and session.run("find_run", {"job": job.name, "run_key": birth.run_key}):
         birth = decide_pause(job.spec, job.watermark, birth.scheduled_at - timedelta(microseconds=1))
@@ -153,14 +152,13 @@ def _counted(session: Session, job: FullJob, upto: datetime) -> Birth | None:
 class Failing:
     """A job that was paused because its runs failed in a row."""
 
-    job_id: int
     job: str
     reason: str
 
 
-def pause_failing(session: Session, jobs: Sequence[int]) -> tuple[Failing, ...]:
+def pause_failing(session: Session, jobs: Sequence[str]) -> tuple[Failing, ...]:
     """Pause those of these jobs whose last runs all ended badly, as many in a row as their specs say, and note it."""
-    return tuple(Failing(id_, name, reason) for id_, name, reason, _ in session.run("pause_failing", {"job": [*jobs]}))
+    return tuple(Failing(name, reason) for name, reason, _ in session.run("pause_failing", {"job": [*jobs]}))
 
 
 def _instant(at: datetime) -> str:

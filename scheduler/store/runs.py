@@ -63,12 +63,13 @@ def read_held(session: Session, owner: Owner, held: Sequence[tuple[UUID, int]]) 
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """One attempt's end, ready to be written."""
+    """One attempt's end, ready to be written. `watched`: its job's name, where bad ends in a row pause the job."""
 
     id: UUID
     attempt: int
     decision: Decision
     ending: Ending
+    watched: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +149,10 @@ def look(session: Session, owner: Owner, generation: int) -> Look:
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """A run taken from an owner that is gone, or whose lease was over."""
+    """A run taken from an owner that is gone, or whose lease was over. `watched`: bad ends in a row pause its job."""
 
     id: UUID
+    watched: bool
     job: str
     run_key: str
     scheduled_at: datetime
@@ -167,8 +169,8 @@ def take_over(session: Session, seen: Sequence[tuple[UUID, datetime]], *, gone: 
     ids, untils = [id_ for id_, _ in seen], [until for _, until in seen]
     rows = session.run("take_over", {"id": ids, "until": untils, "gone": gone})
     return tuple(
-        TakenOver(id_, job, key, at, attempt, Status(status), name, error)
-        for id_, job, key, at, attempt, status, name, error, _ in rows
+        TakenOver(id_, watched, job, key, at, attempt, Status(status), name, error)
+        for id_, watched, job, key, at, attempt, status, name, error, _ in rows
     )
 
 

@@ -26,8 +26,8 @@ NO_SCHEMA = (
     "and check that SOLOIST_DATABASE_URL names the right database"
 )
 LOCKED = (
-    "somebody holds a lock on a row that this needs, and does not let go: an open transaction, perhaps; nothing was done. "
-    "pg_stat_activity shows who is idle in transaction; try again"
+    "somebody holds a lock on a row that this needs and does not let go, so nothing was done; an open transaction? "
+    "pg_stat_activity shows who is idle in one; try again"
 )
 
 

@@ -128,6 +128,7 @@ _WAYS = {
     "retry": lambda ctx: _raise(Retry("not yet", after=0.3)) if ctx.attempt == 1 else "done",
     "retry late": lambda ctx: _raise(Retry("not yet", after=3600)),
     "skip": lambda ctx: _raise(Skip("nothing to do")),
+    "secret": lambda ctx: _raise(ValueError(f"refused: {os.environ['REPORTS_PASSWORD']}")),
     "fatal": lambda ctx: _raise(Fatal("never")),
     "cancelled": lambda ctx: _raise(Cancelled("enough")),
     "exit 7": lambda ctx: _raise(SystemExit(7)),

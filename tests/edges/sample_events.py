@@ -44,6 +44,27 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
         "info",
         "started: soloist 0.1.0, 3 jobs, 16 seats, database u:***@db/app",
     ),
+    (
+        ev.JobPaused(**R, job="daily-registry", by="ann", reason="a migration", until=TICK),
+        "info",
+        "paused by ann until 2026-11-29T03:00:00Z: a migration",
+    ),
+    (
+        ev.JobPaused(**R, job="daily-registry", by="soloist", reason="3 runs in a row failed, the last: boom"),
+        "warning",
+        "paused by soloist until somebody resumes it (soloist resume daily-registry): "
+        "3 runs in a row failed, the last: boom",
+    ),
+    (
+        ev.JobResumed(**R, job="daily-registry", by="soloist", reason="until 2026-11-29T03:00:00Z", missed=3),
+        "info",
+        "resumed by soloist; its pause took 3 ticks: until 2026-11-29T03:00:00Z",
+    ),
+    (
+        ev.JobResumed(**R, job="daily-registry", by="ann", reason="", missed=10_000, capped=True),
+        "info",
+        "resumed by ann; its pause took 10000 ticks or more",
+    ),
     (ev.ReplicaDraining(**R, running=0, within=25.0), "info", "stopping: nothing is running here"),
     (
         ev.ReplicaDraining(**R, running=1, within=25.0),

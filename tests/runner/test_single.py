@@ -95,3 +95,11 @@ def test_it_ends_with_its_engine_and_hands_the_run_back(database_url: str, facts
     running.join(60)
     assert codes == [1]
     assert [(row["status"], row["attempt"]) for row in facts.rows("a")] == [("queued", 1)]
+
+
+def test_a_failure_here_counts_for_a_pause(database_url: str, facts: Scene) -> None:
+    """What a CronJob's pod calls has no replica beside it that would count."""
+    jobs = {"call": "effects:behave", "args": {"how": "fail"}, "every": "1h", "isolation": "thread"}
+    assert execute(database_url, jobs_file(a={**jobs, "pause_after_failures": 1}))[0] == 1
+    (row,) = facts.sql("SELECT paused_by, paused_reason FROM soloist.job")
+    assert row == {"paused_by": "soloist", "paused_reason": "a run failed: no"}

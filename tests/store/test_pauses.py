@@ -231,8 +231,8 @@ def test_a_removed_job_is_not_paused(scene: Scene) -> None:
 # --- failures in a row
 
 
-def _watched(scene: Scene, number: int = 3, **fields: Any) -> JobSpec:
-    job = spec("a", pause_after_failures=number, **fields)
+def _watched(scene: Scene, number: int = 3) -> JobSpec:
+    job = spec("a", pause_after_failures=number)
     scene.jobs(job, spec("other"))
     return job
 
@@ -252,8 +252,7 @@ def _ended(scene: Scene, *statuses: str, job: str = "a") -> None:
 
 
 def _judge(scene: Scene) -> tuple[pauses.Failing, ...]:
-    known = scene.known()
-    return pauses.pause_failing(scene.mine, [known["a"].id, known["other"].id])
+    return pauses.pause_failing(scene.mine, ["a", "other"])
 
 
 @pytest.mark.parametrize(
@@ -313,12 +312,12 @@ def test_one_that_is_active_is_not_counted(scene: Scene) -> None:
 def test_two_at_once_pause_once(scene: Scene) -> None:
     _watched(scene)
     _ended(scene, "failed", "failed", "failed")
-    known, gate = scene.known()["a"].id, threading.Barrier(4)
+    gate = threading.Barrier(4)
     sessions = [scene.session(f"t{n}") for n in range(4)]
 
     def judge(n: int) -> int:
         gate.wait()
-        return len(pauses.pause_failing(sessions[n], [known]))
+        return len(pauses.pause_failing(sessions[n], ["a"]))
 
     with ThreadPoolExecutor(4) as threads:
         assert sum(threads.map(judge, range(4))) == 1

@@ -22,7 +22,7 @@ from uuid_utils.compat import uuid7
 
 from scheduler.core.model import Ending, Outcome, Overlap, Status, Trigger
 from scheduler.core.policy import Decision
-from scheduler.store import claims, jobs, replicas, runs
+from scheduler.store import claims, jobs, pauses, replicas, runs
 from scheduler.store.claims import Owner, Request, Want
 from scheduler.store.connect import ISOLATION_ONLY, POOLED_SETTINGS, connect
 from scheduler.store.runs import Settlement
@@ -206,6 +206,8 @@ ASK: dict[str, Ask] = {
     "witness": lambda line, world: runs.witness(line, world.mine),
     "heartbeat": lambda line, world: replicas.heartbeat(line, world.me.id, 0.0, replicas.Counts()),
     "end_stale": lambda line, world: runs.end_stale(line),
+    "pause_failing": lambda line, world: pauses.pause_failing(line, ["open", "one"]),
+    "read_expired_pauses": lambda line, world: pauses.end_pauses(line, uuid7),
     "create_run": lambda line, world: claims.create_run(line, _request()),
     "find_run": lambda line, world: claims.find_run(line, "one", "few1"),
     "dequeue_one": lambda line, world: claims.dequeue_one(line, world.me, world.queued),

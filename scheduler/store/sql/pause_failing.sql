@@ -16,7 +16,7 @@ WITH failing AS MATERIALIZED (
               WHERE newest.finished_at IS NOT NULL AND newest.status NOT IN ('skipped', 'cancelled')
               LIMIT (job.spec ->> 'pause_after_failures')::int) ended
     ) last
-    WHERE job.id = ANY (%(job)s::int[]) AND job.paused_at IS NULL AND job.removed_at IS NULL
+    WHERE job.name = ANY (%(job)s::text[]) AND job.paused_at IS NULL AND job.removed_at IS NULL
       AND last.number = (job.spec ->> 'pause_after_failures')::int AND last.bad
       AND (job.resumed_at IS NULL OR last.since > job.resumed_at)
 ), free AS MATERIALIZED (
@@ -31,10 +31,10 @@ WITH failing AS MATERIALIZED (
                         || left(COALESCE(failing.error, 'it left no error'), 500)
     FROM failing JOIN free ON free.id = failing.id
     WHERE job.id = failing.id
-    RETURNING job.id, job.name, job.paused_reason
+    RETURNING job.name, job.paused_reason
 ), noted AS (
     INSERT INTO soloist.audit (who, action, job, why) SELECT 'soloist', 'pause', paused.name, paused.paused_reason FROM paused
 ), told AS (
     SELECT pg_notify('soloist', 'plan') FROM (SELECT FROM paused LIMIT 1) any_paused
 )
-SELECT paused.id, paused.name, paused.paused_reason, (SELECT count(*) FROM told) FROM paused
+SELECT paused.name, paused.paused_reason, (SELECT count(*) FROM told) FROM paused

@@ -38,8 +38,8 @@ WITH seen AS MATERIALIZED (
 ), told AS (
     SELECT pg_notify('soloist', 'run') FROM (SELECT FROM taken WHERE status = 'queued' LIMIT 1) any_queued
 )
-SELECT taken.id, job.name, taken.run_key, taken.scheduled_at, taken.attempt, taken.status, replica.name, taken.last_error,
-       (SELECT count(*) FROM told)
+SELECT taken.id, job.spec ->> 'pause_after_failures' IS NOT NULL, job.name, taken.run_key, taken.scheduled_at, taken.attempt,
+       taken.status, replica.name, taken.last_error, (SELECT count(*) FROM told)
 FROM taken
 JOIN soloist.job ON job.id = taken.job
 JOIN theirs ON theirs.id = taken.id
