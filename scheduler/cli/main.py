@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from scheduler.cli.audit import audit
+from scheduler.cli.backfill import backfill
 from scheduler.cli.check import check
+from scheduler.cli.explain import explain
 from scheduler.cli.jobs import jobs
 from scheduler.cli.migrate import migrate
 from scheduler.cli.next import next_ticks
@@ -34,9 +36,11 @@ app.command("exec")(execute)
 app.command()(check)
 app.command("next")(next_ticks)
 app.command()(jobs)
+app.command()(explain)
 app.command()(trigger)
 app.command()(pause)
 app.command()(resume)
+app.command()(backfill)
 app.add_typer(runs, name="runs")
 app.command()(audit)
 app.command()(replicas)

@@ -16,7 +16,7 @@ Rights = Mapping[str, tuple[str, ...]]
 NEEDED: Rights = {
     "alembic_version": ("SELECT",),
     "attempt": ("SELECT", "INSERT", "UPDATE"),
-    "audit": ("SELECT", "INSERT"),
+    "audit": ("INSERT",),
     "config": ("SELECT", "INSERT", "UPDATE"),  # UPDATE: for its lock, while a plan is put in force
     "held_lock": ("SELECT",),
     "job": ("SELECT", "INSERT", "UPDATE"),
@@ -25,8 +25,12 @@ NEEDED: Rights = {
     "run": ("SELECT", "INSERT", "UPDATE"),
 }
 """What a replica does to each table or view."""
-ALL: Rights = {**NEEDED, **{table: (*NEEDED[table], "DELETE") for table in ("attempt", "run")}}
-"""And what a purge does, which not every role has to be allowed."""
+ALL: Rights = {
+    **NEEDED,
+    **{table: (*NEEDED[table], "DELETE") for table in ("attempt", "run")},
+    "audit": ("SELECT", "INSERT"),
+}
+"""And what a purge and a look at the audit do, which not every role has to be allowed."""
 
 _LACKING = """
 SELECT relname, wanted.privilege

@@ -106,6 +106,14 @@ config = Table(
     Column("registered_at", _instant, nullable=False),
 )
 
+plan_job = Table(
+    "plan_job",
+    metadata,
+    Column("generation", Integer, primary_key=True),
+    Column("job", Integer, primary_key=True),
+    Column("spec_hash", Text, nullable=False),
+)
+
 audit = Table(
     "audit",
     metadata,

@@ -13,7 +13,7 @@ from desk import Desk
 import scheduler
 
 COMMANDS = ["serve", "exec", "check", "next", "trigger", "runs", "replicas", "migrate", "purge"]
-COMMANDS += ["jobs", "pause", "resume", "audit"]
+COMMANDS += ["jobs", "pause", "resume", "audit", "backfill"]
 SHOW = """
 import sys
 from scheduler.cli.failures import run

@@ -98,7 +98,7 @@ def test_until_an_instant(desk: Desk, plan: Scene) -> None:
         (["pause", "gone", "--reason", "x"], 4, "was removed from the plan"),
         (["resume", "huorly"], 4, 'did you mean "hourly"?'),
         (["resume", "gone"], 4, "was removed from the plan"),
-        (["resume"], 2, "JOB"),
+        (["resume"], 2, "Missing argument"),
         (["audit", "--job", "huorly"], 4, 'did you mean "hourly"?'),
         (["audit", "--limit", "0"], 2, "--limit"),
     ],

@@ -52,7 +52,7 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
     (
         ev.JobPaused(**R, job="daily-registry", by="soloist", reason="3 runs in a row failed, the last: boom"),
         "warning",
-        "paused by soloist until somebody resumes it (soloist resume daily-registry): "
+        "warning: paused by soloist until somebody resumes it (soloist resume daily-registry): "
         "3 runs in a row failed, the last: boom",
     ),
     (

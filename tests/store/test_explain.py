@@ -66,6 +66,17 @@ REGISTRATION = {
 COUNTS = {"fenced_writes": 0, "leases_lost": 0, "takeovers": 0}
 PARAMETERS: dict[str, dict[str, Any]] = {
     "add_jobs": {"name": ["new"], "spec": ["{}"], "spec_hash": ["x"], "watermark": [NOW], "generation": 2},
+    "backfill": {
+        "job": 1,
+        "spec_hash": "x",
+        "who": "me",
+        "dry_run": False,
+        "priority": 100,
+        "id": IDS,
+        "run_key": [f"k{n}" for n in range(50)],
+        "tick_key": [f"k{n}" for n in range(50)],
+        "scheduled_at": [NOW] * 50,
+    },
     "change_jobs": {
         "id": TEN,
         "spec": ["{}"] * 10,

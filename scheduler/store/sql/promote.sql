@@ -1,10 +1,11 @@
--- Let the oldest waiting run of each job be the next active one, where nothing is in its way.
+-- Let the oldest waiting run of each job be the next active one, where nothing is in its way; of the most urgent ones, so that
+-- what is asked for now does not wait for a long backfill.
 -- ANY (ARRAY[…]): each run by its id; see settle, and renew for the order.
 WITH oldest AS MATERIALIZED (
     SELECT DISTINCT ON (waiting.job) waiting.id, waiting.job
     FROM soloist.run waiting
     WHERE waiting.status = 'waiting' AND (%(job)s::int[] IS NULL OR waiting.job = ANY (%(job)s::int[]))
-    ORDER BY waiting.job, waiting.scheduled_at
+    ORDER BY waiting.job, waiting.priority, waiting.scheduled_at
 ), free AS MATERIALIZED (
     -- one that somebody has locked holds up its own job alone
     SELECT run.id FROM soloist.run JOIN oldest ON run.id = ANY (ARRAY[oldest.id]) WHERE run.status = 'waiting'
