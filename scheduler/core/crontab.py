@@ -24,6 +24,7 @@ MACROS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
+_LONGEST = 1000
 _LONGEST_MONTH_DAYS = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _PREFIX = re.compile(r"(?:CRON_)?TZ=", re.IGNORECASE)
 _ITEM = re.compile(r"(?P<range>\*|[0-9a-z]+(?:-[0-9a-z]+)?)(?:/(?P<step>[0-9]{1,4}))?")
@@ -99,7 +100,7 @@ class Field:
         if not word.isdigit():
             self.refuse(text, self._unknown_word(word))
         if len(word) > 4 or not self.low <= int(word) <= self.high:
-            self.refuse(text, f"{word} is not in {self.low}-{self.high}")
+            self.refuse(text, f"{word if len(word) <= 20 else word[:20] + '…'} is not in {self.low}-{self.high}")
         return int(word)
 
     def _unknown_word(self, word: str) -> str:
@@ -140,7 +141,8 @@ class Field:
 
     def refuse(self, text: str, why: str) -> NoReturn:
         """Raise ValueError that says which field it is about."""
-        raise ValueError(f"{self.name} {text!r}: {why}")
+        shown = text if len(text) <= 60 else f"{text[:60]}…"
+        raise ValueError(f"{self.name} {shown!r}: {why if len(why) <= 300 else f'{why[:300]}…'}")
 
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -174,6 +176,8 @@ def read_crontab(expression: str) -> Crontab:
 def split_fields(expression: str) -> list[str]:
     """The five fields, macros replaced. Raises ValueError."""
     text = expression.strip(" \t\r\n")
+    if len(text) > _LONGEST:
+        raise ValueError(f"the expression has {len(text)} characters; {_LONGEST} hold every list that there can be")
     odd = next((mark for mark in text if not (" " <= mark <= "~" or mark == "\t")), None)
     if odd is not None:
         raise ValueError(f"{odd!r} (U+{ord(odd):04X}) is not allowed: a cron expression is plain ASCII")

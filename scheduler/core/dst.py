@@ -41,6 +41,6 @@ def dst_from_dict(plain: Any) -> Dst:
     known = plain if isinstance(plain, dict) else {}
     gap, overlap = known.get("gap"), known.get("overlap")
     return Dst(
-        DstGap(gap) if gap in set(DstGap) else DEBIAN.gap,
-        DstOverlap(overlap) if overlap in set(DstOverlap) else DEBIAN.overlap,
+        DstGap(gap) if gap in list(DstGap) else DEBIAN.gap,
+        DstOverlap(overlap) if overlap in list(DstOverlap) else DEBIAN.overlap,
     )

@@ -18,15 +18,16 @@ LONGEST = 3660 * 86400.0
 
 def parse_duration(text: str) -> float:
     """Seconds. Raises ValueError with a message for the person who wrote it (no unit, a colon, a sign, too long)."""
+    shown = text if len(text) <= 60 else f"{text[:60]}…"
     if _BARE.fullmatch(text):
-        raise ValueError(f"{text!r} has no unit: write {text}s for seconds or {text}m for minutes")
+        raise ValueError(f"{shown!r} has no unit: write {shown}s for seconds or {shown}m for minutes")
     if _CLOCK.fullmatch(text):
         # `1:30` is 90 seconds to some and 90 minutes to others, so nobody's reading is taken.
-        raise ValueError(f"{text!r} is not a duration: write 1h30m or 1m30s, not 1:30")
+        raise ValueError(f"{shown!r} is not a duration: write 1h30m or 1m30s, not 1:30")
     found = _SHAPE.fullmatch(text)
     if found is None or not text:
-        raise ValueError(f"{text!r} is not a duration: {_FORMS}")
+        raise ValueError(f"{shown!r} is not a duration: {_FORMS}")
     seconds = sum(int(number) * _UNITS[unit] for unit, number in found.groupdict().items() if number)
     if seconds > LONGEST:
-        raise ValueError(f"{text!r} is longer than ten years")
+        raise ValueError(f"{shown!r} is longer than ten years")
     return round(seconds, 3)

@@ -53,7 +53,7 @@ _DEFAULTS = JobSpec("default", None, "")
 
 
 def _word(words: type[StrEnum], value: Any, default: Any) -> Any:
-    return words(value) if value in set(words) else default
+    return words(value) if value in list(words) else default
 
 
 def _schedule(plain: Any) -> Schedule | None:

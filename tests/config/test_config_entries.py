@@ -65,6 +65,66 @@ ENTRIES = [
     ("every: 50ms", "every: every: 0.05s is not between 100ms and ten years"),
     ("at: soon", "at: 'soon' is not an ISO date and time"),
     ("at: 2026", "at: must be a text such as 2026-11-29T03:00:00+00:00, not 2026"),
+    ("schedule: 0 0 3 * * *", "schedule: expected 5 fields (minute hour day month weekday), got 6"),
+    ("schedule: '@reboot'", "schedule: @reboot has no meaning among replicas; use a schedule, or run the job by hand"),
+    ("schedule: '@every 5m'", "schedule: @every is not a cron expression; use the `every:` key, e.g. every: 5m"),
+    ("schedule: 0 22-2 * * *", "schedule: hour '22-2': the range 22-2 runs backwards and does not wrap; write 22,23,0"),
+    ("schedule: ０ 3 * * *", "schedule: '０' (U+FF10) is not allowed: a cron expression is plain ASCII"),
+    ("schedule: 0 9–17 * * *", "schedule: '–' (U+2013) is not allowed: a cron expression is plain ASCII"),
+    ("schedule: h 3 * * *", "schedule: minute 'h': `H` for a value made of the job's name is written in upper case"),
+    ("schedule: H/61 3 * * *", "schedule: minute 'H/61': a step of 61 is not in 1-60"),
+    ("schedule: 0 0 H(1-31) * *", "schedule: day of month 'H(1-31)': `H` stays within 1-28"),
+    ("schedule: 0 3 * * *\nevery: 1h", "every: schedule is given already: a job has one of schedule, every and at"),
+    # where intervals are counted from
+    (
+        "schedule: 0 3 * * *\nanchor: 2026-01-01",
+        "anchor: anchor is where the intervals of every: are counted",
+    ),
+    (
+        "anchor: 2026-01-01",
+        "anchor: anchor is where the intervals of every: are counted from, but this job has",
+    ),
+    ("every: 1h\nanchor: noon", "anchor: 'noon' is not an ISO date and time"),
+    ("every: 1h\nanchor: 2026", "anchor: must be a text such as 2026-01-01T03:00:00+00:00, not 2026"),
+    (
+        "every: 1h\ntimezone: Europe/London\nanchor: 2026-10-25T01:30",
+        "anchor: 2026-10-25T01:30 happens twice in Europe/London: add an offset, 2026-10-25T01:30:00+01:00 or",
+    ),
+    # bounds
+    (
+        "at: 2026-12-25T03:00\nfrom: 2026-01-01",
+        "from: from bounds the ticks of schedule: or every:, but at: is one",
+    ),
+    (
+        "until: 2026-01-01",
+        "until: until bounds the ticks of schedule: or every:, but this job has no schedule: take it",
+    ),
+    ("at: 2026-12-25T03:00\nexcept: [12-25]", "except: except bounds the ticks of schedule: or every:, but at: is one"),
+    ("every: 1h\nfrom: 2026-02-01\nuntil: 2026-01-31", "until: until comes before from: there is no time"),
+    ("every: 1h\nfrom: 2026-02-30", "from: 2026-02-30 is not a day: day"),
+    ("every: 1h\nfrom: next week", "from: 'next week' is not an ISO date and time"),
+    ("every: 1h\nuntil: 9999-12-31", "until: 9999-12-31: the year must lie between 1900 and 2999"),
+    ("every: 1h\nuntil:", "until: is empty; write e.g. 2026-12-31"),
+    ("every: 1h\ntimezone: Europe/London\nuntil: 2026-03-29T01:30", "until: 2026-03-29T01:30 does not exist in Europe"),
+    ("every: 1h\nexcept: 2026-12-25", "except: must be a list of dates, e.g. [2026-12-25, 01-01]"),
+    ("every: 1h\nexcept: [2026-12-24, 02-30]", "except.1: 02-30 is not a day: day"),
+    ("every: 1h\nexcept: [25.12.]", "except.0: '25.12.' is not a date, e.g. 2026-12-25, or 12-25 for each year"),
+    ("every: 1h\nexcept: [1225]", "except.0: must be a text such as 2026-12-25, or 12-25 for each year, not 1225"),
+    ("every: 1h\nexcept: [２０２６-12-25]", "except.0: '２０２６-12-25' is not a date"),
+    ("every: 1h\nexcept: {a: b}", "except: must be a list, [a, b], not a mapping"),
+    ("every: 1h\nexept: [12-25]", 'exept: unknown key (did you mean "except"?)'),
+    ("every: 1h\nfrom_: 2026-01-01", 'from_: unknown key (did you mean "from"?)'),
+    ("every: 1h\nholidays: [12-25]", 'holidays: unknown key (did you mean "except"?)'),
+    # clock changes
+    ("every: 1h\ndst: {gap: skip}", "dst: dst is about the wall times of schedule:, but every: is elapsed time, which"),
+    ("at: 2026-12-25T03:00\ndst: {gap: skip}", "dst: dst is about the wall times of schedule:, but at: is one instant"),
+    ("dst: {gap: skip}", "dst: dst is about the wall times of schedule:, but this job has no schedule: take it out"),
+    ("schedule: 0 3 * * *\ndst: {gap: jump}", "dst.gap: 'jump' is not allowed; allowed: shift, skip"),
+    ("schedule: 0 3 * * *\ndst: {overlap: twice}", "dst.overlap: 'twice' is not allowed; allowed: first, both"),
+    ("schedule: 0 3 * * *\ndst: {fold: both}", "dst.fold: unknown key (known here: gap, overlap)"),
+    ("schedule: 0 3 * * *\ndst: skip", "dst: must be a mapping, {key: value}, not a text"),
+    ("at: 2026-12-25T03:00\nonce_per: day", "once_per: once_per needs a schedule"),
+    ("jitter: 30", "jitter: 30 has no unit: write 30s for seconds or 30m for minutes"),
     ("timezone: europe/berlin", "timezone: unknown timezone 'europe/berlin' (did you mean \"Europe/Berlin\"?)"),
     ("timezone: 5", "timezone: must be a text such as Europe/London, not 5"),
 ]
@@ -75,7 +135,9 @@ def test_one_wrong_entry(line: str, said: str, messages: Messages, job: Job) -> 
     found = messages(job(line))
     assert len(found) == 1
     assert f": jobs.j.{said}" in found[0]
-    assert found[0].startswith("jobs.yaml:5:")
+    key = said.partition(":")[0].partition(".")[0]
+    number = 5 + [one.partition(":")[0] for one in line.splitlines()].index(key)
+    assert found[0].startswith(f"jobs.yaml:{number}:")
 
 
 @pytest.mark.parametrize(

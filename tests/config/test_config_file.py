@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.config.jobs_file import load, parse
+from scheduler.core.dst import Dst, DstGap, DstOverlap
 from scheduler.core.errors import ConfigInvalid
 from scheduler.core.model import (
     AfterCrash,
@@ -22,7 +23,7 @@ from scheduler.core.model import (
     RetryPolicy,
 )
 from scheduler.core.retention import Retention
-from scheduler.core.schedule import Cron, Every
+from scheduler.core.schedule import Cron, Every, parse_cron
 
 FULL = """\
 version: 1
@@ -245,3 +246,41 @@ def test_a_broken_value_is_reported_once(messages: Messages) -> None:
     # An alias has no value; that `call` would then be no text is not news.
     (message,) = messages("version: 1\njobs: {a: {call: *x}}\n")
     assert "aliases are not allowed" in message
+
+
+def test_the_keys_of_a_schedule(job: Job) -> None:
+    def schedule(lines: str, top: str = "") -> Cron | Every:
+        (only,) = parse(job(lines).replace("jobs:\n", f"{top}jobs:\n", 1).encode()).jobs
+        assert isinstance(only.schedule, Cron | Every)
+        return only.schedule
+
+    defaults = "defaults: {dst: {gap: skip}}\n"
+    skip, both = Dst(gap=DstGap.SKIP), Dst(DstGap.SKIP, DstOverlap.BOTH)
+    assert schedule("schedule: 0 3 * * *", defaults).dst == skip
+    assert schedule("schedule: 0 3 * * *\ndst: {overlap: both}", defaults).dst == both, "merged key by key"
+    assert schedule("every: 1h", defaults) == Every(3600.0), "a default of the file is no contradiction"
+    assert schedule("schedule: H H * * *") == parse_cron("H H * * *", "UTC", name="j")
+    assert schedule("every: 1h\nanchor: 2026-06-01T09:05\ntimezone: Asia/Tokyo").to_dict() == {
+        "every": 3600.0,
+        "anchor": "2026-06-01T00:05:00+00:00",
+    }
+    bounded = schedule(
+        "schedule: 0 3 * * *\ntimezone: Asia/Tokyo\nfrom: 2026-06-01\nuntil: 2026-06-30\nexcept: [06-10, 2026-06-05]"
+    )
+    assert bounded.to_dict() == {
+        "cron": "0 3 * * *",
+        "timezone": "Asia/Tokyo",
+        "from": "2026-05-31T15:00:00+00:00",
+        "until": "2026-06-30T14:59:59.999999+00:00",
+        "except": ["06-10", "2026-06-05"],
+    }
+    assert schedule("every: 1h\nexcept: [12-25]\ntimezone: Asia/Tokyo").timezone == "Asia/Tokyo"
+
+
+def test_every_problem_of_a_schedule_at_once(messages: Messages, job: Job) -> None:
+    lines = "at: 2026-12-25\nanchor: 2026-01-01\nfrom: 2026-01-01\nexcept: [12-25]\ndst: {gap: skip}\nonce_per: day"
+    assert [message.split(": ")[1] for message in messages(job(lines))] == [
+        f"jobs.j.{key}" for key in ("anchor", "from", "except", "dst", "once_per")
+    ]
+    zone = "every: 1h\ntimezone: Europe/London\nfrom: 2026-03-29T01:30\nuntil: 2026-10-25T01:30"
+    assert [message.split(":")[1] for message in messages(job(zone))] == ["7", "8"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -9,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.core.bounds import Bounds
 from scheduler.core.model import (
     AfterCrash,
     Birth,
@@ -30,6 +33,7 @@ from scheduler.core.policy import (
     backoff,
     decide_outcome,
     decide_tick,
+    delay_of,
     first_watermark,
     reconnect_wait,
     renew_interval,
@@ -40,6 +44,7 @@ from scheduler.core.schedule import Cron
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 HOURLY = Cron("0 * * * *", "UTC")
 DAILY = Cron("0 3 * * *", "Europe/London")
+JITTER_OF_NOON = 111.89441063997748
 
 
 def spec(**changes: object) -> JobSpec:
@@ -151,10 +156,68 @@ class TestOncePer:
         births = decide_tick(twice, hours(8)[0], NOON)
         assert [birth.run_key for birth in births] == ["2026-11-29"]
 
+    def test_the_period_that_a_late_tick_runs_needs_no_rows_for_its_other_ticks(self) -> None:
+        # as when they come one by one: the row of the period stands for them
+        hourly = spec(once_per=Period.DAY, misfire=missed(MisfirePolicy.LATEST))
+        births = decide_tick(hourly, hours(8)[0] - timedelta(hours=10), NOON + timedelta(minutes=30))
+        assert [(b.scheduled_at, b.status, b.run_key) for b in births] == [
+            (NOON.replace(day=28, hour=23), Status.SKIPPED, "2026-11-28T23:00:00[UTC]"),
+            (NOON, Status.RUNNING, "2026-11-29"),
+        ]
+
+    def test_a_period_that_ran_is_not_run_again_by_a_late_tick_of_it(self) -> None:
+        # 03:00 ran; 15:00 was missed: the birth has the period's key, and so finds its row there
+        twice = spec(schedule=Cron("0 3,9 * * *", "UTC"), once_per=Period.DAY)
+        (birth,) = decide_tick(twice, hours(3)[0], NOON)
+        assert (birth.scheduled_at, birth.status, birth.run_key) == (hours(9)[0], Status.RUNNING, "2026-11-29")
+
+    def test_the_period_is_the_local_one_over_a_clock_change(self) -> None:
+        # 23:30 in summer, 22:30 UTC; the day of the change has 25 hours
+        london = Cron("30 */1 * * *", "Europe/London")
+        policy = missed(MisfirePolicy.ALL, within=172800.0)
+        daily = spec(schedule=london, timezone="Europe/London", once_per=Period.DAY, misfire=policy)
+        midnight = datetime(2026, 10, 24, 23, tzinfo=UTC)
+        births = decide_tick(daily, midnight, midnight + timedelta(hours=26))
+        assert [(b.scheduled_at, b.run_key) for b in births] == [
+            (midnight + timedelta(minutes=30), "2026-10-25"),
+            (midnight + timedelta(hours=25, minutes=30), "2026-10-26"),
+        ]
+
     def test_a_skipped_row_keeps_the_ticks_own_key(self) -> None:
         daily = spec(schedule=HOURLY, once_per=Period.DAY, misfire=missed(MisfirePolicy.SKIP))
         births = decide_tick(daily, hours(10)[0], NOON + timedelta(minutes=30))
         assert [birth.run_key for birth in births] == ["2026-11-29T11:00:00[UTC]", "2026-11-29T12:00:00[UTC]"]
+
+
+class TestJitter:
+    def test_a_delay_belongs_to_the_tick_and_stays_below_the_jitter(self) -> None:
+        herd = [spec(name=f"job-{number}", jitter=300.0) for number in range(2000)]
+        delays = [delay_of(one, "2026-11-29T12:00:00[UTC]") for one in herd]
+        assert all(0 <= delay < 300 for delay in delays)
+        tenths = Counter(int(delay / 30) for delay in delays)
+        assert set(tenths) == set(range(10))
+        assert max(tenths.values()) < 2 * min(tenths.values())
+        assert delays == [delay_of(one, "2026-11-29T12:00:00[UTC]") for one in herd]
+        other = [delay_of(one, "2026-11-30T12:00:00[UTC]") for one in herd]
+        assert sum(one == two for one, two in zip(delays, other, strict=True)) == 0
+
+    def test_no_delay_reaches_the_jitter(self) -> None:
+        assert max(delay_of(spec(jitter=0.001), str(number)) for number in range(5000)) < 0.001
+
+    def test_the_number_never_changes(self) -> None:
+        # replicas of two versions must put a run off alike
+        assert delay_of(spec(jitter=300.0), "2026-11-29T12:00:00[UTC]") == pytest.approx(JITTER_OF_NOON)
+
+    def test_runs_are_put_off_and_skipped_rows_are_not(self) -> None:
+        jittery = spec(jitter=60.0, misfire=missed(MisfirePolicy.LATEST))
+        births = decide_tick(jittery, hours(9)[0], NOON + timedelta(minutes=30))
+        assert [birth.delay > 0 for birth in births] == [False, False, True]
+        assert births[-1].scheduled_at == NOON, "the tick itself stays where it is"
+        assert births[-1].delay == delay_of(jittery, births[-1].tick_key)
+
+    def test_without_jitter_there_is_no_delay(self) -> None:
+        (birth,) = decide_tick(spec(), hours(11)[0], NOON)
+        assert birth.delay == 0.0
 
 
 class TestFirstSight:
@@ -170,6 +233,15 @@ class TestFirstSight:
     def test_and_a_schedule_that_never_ticked_owes_nothing_either(self) -> None:
         eager = spec(schedule=None, misfire=Misfire(first_sight=FirstSight.RUN))
         assert first_watermark(eager, NOON) == NOON
+        to_come = Cron("0 * * * *", "UTC", bounds=Bounds(from_=NOON + timedelta(days=1)))
+        assert first_watermark(replace(eager, schedule=to_come), NOON) == NOON
+
+    def test_a_schedule_that_is_over_owes_only_what_is_within(self) -> None:
+        over = Cron("0 * * * *", "UTC", bounds=Bounds(until=hours(10)[0]))
+        eager = spec(schedule=over, misfire=Misfire(first_sight=FirstSight.RUN, within=3 * 3600.0))
+        assert running(decide_tick(eager, first_watermark(eager, NOON), NOON)) == hours(10)
+        late = replace(eager, misfire=Misfire(first_sight=FirstSight.RUN, within=3600.0))
+        assert skipped(decide_tick(late, first_watermark(late, NOON), NOON)) == hours(10)
 
 
 def claim(retries_left: int = 0, crashes: int = 0) -> Claim:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import json
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 
 import pytest
 from cronsim import CronSim
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from scheduler.core.bounds import Bounds, read_days_off
 from scheduler.core.crontab import read_crontab
+from scheduler.core.dst import Dst, DstGap, DstOverlap
+from scheduler.core.instants import read_from, read_until
 from scheduler.core.schedule import (
     COUNTED_AT_MOST,
     Cron,
@@ -18,7 +22,10 @@ from scheduler.core.schedule import (
     due,
     latest_upto,
     next_after,
+    parse_at,
     parse_cron,
+    parse_every,
+    schedule_from_dict,
     tick_key,
 )
 from scheduler.core.zones import load_zone
@@ -205,3 +212,123 @@ def test_exactly_the_bound_is_not_capped() -> None:
     assert due(every, now - MINUTE * (COUNTED_AT_MOST + 5), now, 5).capped is False
     more = due(every, now - MINUTE * (COUNTED_AT_MOST + 6), now, 5)
     assert (more.older, more.capped) == (COUNTED_AT_MOST, True)
+
+
+INSTANTS = st.datetimes(datetime(2009, 1, 1), datetime(2028, 1, 1)).map(lambda at: at.replace(tzinfo=UTC))
+DAYS = st.dates(date(2009, 1, 1), date(2028, 1, 1)).map(date.isoformat)
+EXCEPT = st.lists(DAYS | DAYS.map(lambda day: day[5:]), max_size=8)
+BOUNDS = st.builds(
+    lambda ends, days: Bounds(*(sorted(ends) if None not in ends else ends), except_=tuple(days)),
+    st.tuples(st.none() | INSTANTS, st.none() | INSTANTS),
+    EXCEPT,
+)
+DST = st.builds(Dst, st.sampled_from(DstGap), st.sampled_from(DstOverlap))
+ZONES = st.sampled_from(sorted({zone for zone, _ in CHANGES}))
+SCHEDULES = st.builds(Cron, LINES, ZONES, DST, BOUNDS) | st.builds(
+    Every, st.integers(600, 10**6).map(float), INSTANTS, BOUNDS, ZONES
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(SCHEDULES, st.lists(INSTANTS, min_size=3, max_size=3, unique=True))
+def test_a_stretch_is_the_sum_of_its_parts(schedule: Cron | Every, instants: list[datetime]) -> None:
+    start, middle, end = sorted(instants)
+    end = min(end, start + timedelta(days=20))
+    middle = min(middle, end)
+    whole, first, second = (due(schedule, a, b, 10**6).ticks for a, b in ((start, end), (start, middle), (middle, end)))
+    assert whole == first + second
+    assert len({tick_key(schedule, tick) for tick in whole}) == len(whole)
+    assert latest_upto(schedule, end) == (whole[-1] if whole else latest_upto(schedule, start))
+
+
+@settings(max_examples=80, deadline=None)
+@given(SCHEDULES, INSTANTS)
+def test_going_forth_and_back_ends_where_it_began(schedule: Cron | Every, at: datetime) -> None:
+    for _ in range(4):
+        tick = next_after(schedule, at)
+        before = latest_upto(schedule, at)
+        if before is not None:
+            assert before <= at
+        if tick is None:
+            return
+        assert tick > at
+        assert latest_upto(schedule, tick) == tick
+        assert latest_upto(schedule, tick - timedelta(microseconds=1)) == before
+        assert due(schedule, at, tick, 1).ticks == (tick,)
+        at = tick
+
+
+@settings(max_examples=80, deadline=None)
+@given(SCHEDULES, INSTANTS)
+def test_no_tick_leaves_its_bounds(schedule: Cron | Every, at: datetime) -> None:
+    tick, bounds = next_after(schedule, at), schedule.bounds
+    if tick is None:
+        return
+    assert bounds.from_ is None or tick >= bounds.from_
+    assert bounds.until is None or tick <= bounds.until
+    day = tick.astimezone(load_zone(schedule.timezone)).date().isoformat()
+    assert day not in bounds.except_
+    assert day[5:] not in bounds.except_
+
+
+@settings(max_examples=100, deadline=None)
+@given(SCHEDULES)
+def test_every_schedule_comes_back_from_json(schedule: Cron | Every) -> None:
+    assert schedule_from_dict(json.loads(json.dumps(schedule.to_dict()))) == schedule
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    LINES,
+    st.sampled_from([("Europe/London", "Etc/UTC"), ("America/New_York", "Etc/GMT+5")]),
+    st.dates(date(2025, 1, 1), date(2027, 1, 1)),
+)
+def test_run_keys_survive_other_zone_data(line: str, zones: tuple[str, str], day: date) -> None:
+    """Data that know of no summer time stand for older ones: a day without a change of clocks has the same keys."""
+    zone = load_zone(zones[0])
+    hours = [datetime(day.year, day.month, day.day, hour, tzinfo=zone) for hour in range(24)]
+    if len({hour.utcoffset() for hour in [*hours, hours[0] - timedelta(hours=4), hours[-1] + timedelta(hours=4)]}) > 1:
+        return
+    there, here = (_keys(parse_cron(line, name), hours[0]) for name in zones)
+    of_day = day.isoformat()
+    assert {key for key in there if key.startswith(of_day)} == {key for key in here if key.startswith(of_day)}
+
+
+def _keys(cron: Cron, midnight: datetime) -> set[str]:
+    """Of the day and its neighbours, without the zone's name."""
+    found = due(cron, midnight - timedelta(days=1), midnight + timedelta(days=2), 10**5).ticks
+    return {tick_key(cron, tick).partition("[")[0] for tick in found}
+
+
+TEXTS = st.text(max_size=60) | st.text("HhLW*/-,()0123456789 ?#@monfrijadely:TZ+.\u0661\uff11\t", max_size=60)
+
+
+@settings(max_examples=500, deadline=1000)
+@given(TEXTS, st.sampled_from(["UTC", "Europe/London", "Pacific/Apia"]))
+@example("H(" * 5000, "UTC")
+@example("0-59/1," * 5000 + "0 * * * *", "UTC")
+@example("9" * 100_000, "UTC")
+@example("0001-01-01T00:00:00-23:59", "UTC")
+@example("9999-12-31T23:59:59+23:59", "UTC")
+@example("9999-12-31", "Pacific/Apia")
+@example("2011-12-30", "Pacific/Apia")
+def test_any_text_is_a_schedule_or_is_refused(text: str, zone: str) -> None:
+    for parse in (
+        lambda: parse_cron(text, zone),
+        lambda: parse_cron(text, zone, name="any"),
+        lambda: parse_every(text),
+        lambda: parse_at(text, zone),
+        lambda: read_from(text, zone),
+        lambda: read_until(text, zone),
+        lambda: read_days_off((text,)),
+        lambda: parse_cron("0 3 * * *", text),
+        lambda: parse_at("2026-01-01", text),
+    ):
+        said = "taken"
+        try:
+            parse()
+        except ValueError as error:
+            said = str(error)
+        assert said
+        assert "\n" not in said
+        assert len(said) < 500
