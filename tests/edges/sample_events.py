@@ -142,8 +142,8 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
     (
         ev.PlanReloaded(**R, file="jobs.yaml", config_hash="ab", generation=4, in_force=False, differing=0),
         "warning",
-        "warning: jobs.yaml was edited: no job differs; generation 4 is not the newest one: this replica stands back where the "
-        "two differ",
+        "warning: jobs.yaml was edited: no job differs; generation 4 is not the newest one: this replica stands back "
+        "where the two differ",
     ),
     (
         ev.JobEdited(**R, job="a", change="changed", what=("timeout: 60.0 → 90.0",), next_tick=TICK),
