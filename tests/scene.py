@@ -44,7 +44,7 @@ def birth(seconds: float, status: Status = Status.RUNNING, **fields: Any) -> Bir
 
 
 def registration(content: str = "1", name: str = "r", **fields: Any) -> Registration:
-    me = Registration(uuid7(), name, "a-host", 1, "0", content, "2026", 16, 0.0)
+    me = Registration(uuid7(), name, "a-host", 1, "0", "2026", 16, 0.0)
     return replace(me, **fields)
 
 

@@ -86,7 +86,7 @@ class Keeper:
         until = sent + trust_window(self._owner.lease)
         missing = []
         for one in held:
-            cancel = renewal.renewed.get(one.claim.id)
+            cancel = renewal.renewed.get((one.claim.id, one.claim.attempt))
             if cancel is None:
                 missing.append(one)
                 continue
@@ -102,7 +102,7 @@ class Keeper:
         standing = runs.read_held(self._session, self._owner, asked)
         still = self._seats.held()
         for one in missing:
-            how = standing.get(one.claim.id)
+            how = standing.get((one.claim.id, one.claim.attempt))
             if one not in still or (how is not None and how.held):
                 continue
             if how is not None and how.recorded and how.status in TERMINAL:

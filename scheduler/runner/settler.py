@@ -166,10 +166,10 @@ class Settler:
             self._write_together([waiting])
 
     def _write_together(self, batch: list[_Waiting]) -> None:
-        settled = {s.id: s for s in runs.settle(self._session, self._owner, [w.settlement for w in batch])}
+        settled = {(s.id, s.attempt): s for s in runs.settle(self._session, self._owner, [w.settlement for w in batch])}
         missing = []
         for waiting in batch:
-            if found := settled.get(waiting.settlement.id):
+            if found := settled.get((waiting.settlement.id, waiting.settlement.attempt)):
                 waiting.written = Written(found.status)
             else:
                 missing.append(waiting)
@@ -196,7 +196,7 @@ class Settler:
         standing = runs.read_held(self._session, self._owner, asked)
         own: list[_Waiting] = []
         for waiting in missing:
-            how = standing.get(waiting.settlement.id)
+            how = standing.get((waiting.settlement.id, waiting.settlement.attempt))
             if how is not None and how.recorded:
                 own.append(waiting)
             else:
@@ -204,7 +204,8 @@ class Settler:
         if own:
             runs.complete_record(self._session, [w.settlement for w in own])
             for waiting in own:
-                waiting.written = Written(standing[waiting.settlement.id].status, waiting.unclear)
+                end = waiting.settlement
+                waiting.written = Written(standing[end.id, end.attempt].status, waiting.unclear)
             self._promote(None)  # the commit that ended them promoted nobody
 
     def _promote(self, jobs: list[int] | None) -> None:

@@ -15,12 +15,15 @@ from scheduler.store.arrays import plain, texts
 from scheduler.store.claims import Owner
 from scheduler.store.engine import CALL_DEADLINE, Session
 
+Held = tuple[UUID, int]
+"""A run and the attempt that holds it. Never the run alone: a zombie and its successor may be in one replica."""
+
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What a renewal touched: run id -> whether somebody asked for its cancellation."""
+    """What a renewal touched: (run id, attempt) -> whether somebody asked for its cancellation."""
 
-    renewed: dict[UUID, bool]
+    renewed: dict[Held, bool]
     database_now: datetime | None
 
 
@@ -39,7 +42,7 @@ def renew(
         },
         deadline=deadline,
     )
-    return Renewal({id_: cancel for id_, cancel, _ in rows}, rows[0][2] if rows else None)
+    return Renewal({(id_, attempt): cancel for id_, attempt, cancel, _ in rows}, rows[0][3] if rows else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +58,13 @@ class Standing:
     recorded: bool
 
 
-def read_held(session: Session, owner: Owner, held: Sequence[tuple[UUID, int]]) -> dict[UUID, Standing]:
+def read_held(session: Session, owner: Owner, held: Sequence[Held]) -> dict[Held, Standing]:
     """How the runs of these (run id, attempt) stand now."""
     rows = session.run("read_held", {"me": owner.id, "id": [i for i, _ in held], "attempt": [a for _, a in held]})
-    return {id_: Standing(Status(status), bool(mine), bool(recorded)) for id_, status, mine, recorded in rows}
+    return {
+        (id_, attempt): Standing(Status(status), bool(mine), bool(recorded))
+        for id_, attempt, status, mine, recorded in rows
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,7 @@ class Settled:
     """A written end. `waiting`: the job has a run that waits for this one."""
 
     id: UUID
+    attempt: int
     job_id: int
     status: Status
     waiting: bool
@@ -100,7 +107,7 @@ def settle(session: Session, owner: Owner, ends: Sequence[Settlement]) -> tuple[
             "error_class": texts(e.ending.error_class for e in ends),
         },
     )
-    return tuple(Settled(id_, job, Status(status), waiting) for id_, job, status, waiting, _ in rows)
+    return tuple(Settled(id_, attempt, job, Status(status), waits) for id_, attempt, job, status, waits, _ in rows)
 
 
 def complete_record(session: Session, ends: Sequence[Settlement]) -> None:

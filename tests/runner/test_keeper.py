@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from scene import Scene, at, spec
 
@@ -68,3 +70,18 @@ def test_a_renewal_carries_the_trust_and_the_progress(facts: Scene, kept: tuple[
     keeper.step()
     assert facts.row(held.claim.id)["claimed_until"] > until
     assert held.trust > facts.clock.boottime() + 1
+
+
+def test_a_zombie_is_not_renewed_by_its_successor_in_the_same_replica(facts: Scene, kept: tuple[Keeper, Held]) -> None:
+    """The run was taken over and came back to us before the keeper knew: two attempts sit here, one of them owns it."""
+    keeper, zombie = kept
+    facts.sql("UPDATE soloist.run SET attempt = 2 WHERE id = %s", zombie.claim.id)
+    successor = Held(replace(zombie.claim, attempt=2), JOB, trust=facts.clock.boottime() + 1)
+    keeper._seats._held.add(successor)
+    heard: list[LeaseLostEvent] = []
+    facts.bus.subscribe(heard.append, LeaseLostEvent)  # type: ignore[arg-type]
+    before = zombie.trust
+    keeper.step()
+    assert (zombie.stopped, zombie.trust) == (Stop.LEASE_LOST, before)
+    assert (successor.stopped, successor.trust > before) == (None, True)
+    assert [event.attempt for event in heard] == [1]

@@ -142,3 +142,21 @@ def _gated(facts: Scene, room: Room) -> tuple[Settler, list[Any], threading.Even
 
     session.run = gated  # type: ignore[method-assign]
     return Settler(session, room), [], gate
+
+
+def test_two_attempts_of_one_run_in_one_batch_are_not_taken_for_each_other(facts: Scene, room: Room) -> None:
+    """A zombie's end comes beside its successor's: the one is fenced, the other written."""
+    run, other = facts.running(room.owner, JOB, 1), facts.running(room.owner, JOB, 2)
+    facts.sql("UPDATE soloist.run SET attempt = 2 WHERE id = %s", run)
+    settler, told, gate = _gated(facts, room)
+    threads = [_in_thread(settler, _end(other), lambda _: None)]
+    eventually(lambda: settler._led, "somebody leads, and others gather")
+    for attempt in (1, 2):
+        end = Settlement(run, attempt, Decision(Status.SUCCEEDED), Ending(Outcome.SUCCEEDED))
+        threads.append(_in_thread(settler, end, lambda w, attempt=attempt: told.append((attempt, w.status))))
+    eventually(lambda: len(settler._gathered) == 2, "both wait for the next flush")
+    gate.set()
+    eventually(lambda: len(told) == 2, "each is told")
+    assert dict(told) == {1: None, 2: Status.SUCCEEDED}
+    for thread in threads:
+        thread.join(30)

@@ -28,7 +28,7 @@ def test_a_stricter_default_does_not_fail_a_commit_that_a_renewal_has_crossed(sc
     try:
         with door.transaction(info(run, owner.id), checkpoint=None, has_checkpoint=False) as connection:
             connection.execute(text("SELECT 1"))
-            assert set(runs.renew(scene.mine, owner, [(run, 1, None)]).renewed) == {run}
+            assert set(runs.renew(scene.mine, owner, [(run, 1, None)]).renewed) == {(run, 1)}
     finally:
         scene.sql(f"ALTER ROLE {role} RESET default_transaction_isolation")
         door.close()

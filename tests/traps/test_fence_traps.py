@@ -46,7 +46,7 @@ def test_a_body_in_its_transaction_blocks_no_renewal_and_no_finish(scene: Scene)
         connection.execute(text("INSERT INTO public.effect VALUES (:run)"), {"run": ids[0]})
         scene.mine.execute("SET statement_timeout = '5s'")
         renewal = runs.renew(scene.mine, owner, [(run, 1, None) for run in ids])
-        assert set(renewal.renewed) == set(ids)
+        assert set(renewal.renewed) == {(run, 1) for run in ids}
         end = Settlement(ids[1], 1, Decision(Status.SUCCEEDED), Ending(Outcome.SUCCEEDED))
         assert len(runs.settle(scene.mine, owner, [end])) == 1
     assert scene.row(ids[0])["status"] == "succeeded"
@@ -57,7 +57,9 @@ def test_while_a_commit_holds_one_row_the_others_are_renewed(scene: Scene) -> No
     owner, ids = _started(scene)
     with scene.facts.transaction():
         scene.sql("SELECT 1 FROM soloist.run WHERE id = %s FOR NO KEY UPDATE", ids[0])
-        assert set(runs.renew(scene.mine, owner, [(run, 1, None) for run in ids]).renewed) == set(ids[1:])
+        assert set(runs.renew(scene.mine, owner, [(run, 1, None) for run in ids]).renewed) == {
+            (run, 1) for run in ids[1:]
+        }
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])

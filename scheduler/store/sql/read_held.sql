@@ -1,5 +1,5 @@
 -- Runs that a renewal or a settlement did not touch: still held (only locked), ended by this very attempt, or somebody else's.
-SELECT run.id, run.status,
+SELECT run.id, asked.attempt, run.status,
        run.status = 'running' AND run.attempt = asked.attempt AND run.claimed_by = %(me)s::uuid,
        -- not EXISTS: that may be answered out of a hash of the whole history
        (SELECT true FROM soloist.attempt

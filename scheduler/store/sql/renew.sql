@@ -4,7 +4,7 @@
 WITH mine AS MATERIALIZED (
     SELECT * FROM unnest(%(id)s::uuid[], %(attempt)s::int[], %(progress)s::text[]) AS m (id, attempt, progress)
 ), held AS MATERIALIZED (
-    SELECT run.id, mine.progress
+    SELECT run.id, mine.attempt, mine.progress
     FROM soloist.run JOIN mine ON run.id = ANY (ARRAY[mine.id]) AND mine.attempt = run.attempt
     WHERE run.claimed_by = %(me)s::uuid AND run.status = 'running'
     ORDER BY mine.id
@@ -15,4 +15,4 @@ SET claimed_until = clock_timestamp() + make_interval(secs => %(lease)s::float8)
     progress = COALESCE(held.progress::jsonb, run.progress)
 FROM held
 WHERE run.id = ANY (ARRAY[held.id])
-RETURNING run.id, run.cancel_requested_at IS NOT NULL, clock_timestamp()
+RETURNING run.id, held.attempt, run.cancel_requested_at IS NOT NULL, clock_timestamp()

@@ -42,7 +42,7 @@ WITH ended AS MATERIALIZED (
 ), told AS (
     SELECT pg_notify('soloist', 'run') FROM (SELECT FROM done WHERE status = 'queued' LIMIT 1) any_queued
 )
-SELECT done.id, done.job, done.status,
+SELECT done.id, done.attempt, done.job, done.status,
        done.exclusive AND done.status <> 'queued'
            AND EXISTS (SELECT FROM soloist.run later WHERE later.job = done.job AND later.status = 'waiting'),
        (SELECT count(*) FROM told)
