@@ -105,7 +105,7 @@ def test_a_running_run_of_a_removed_job_may_end(scene: Scene) -> None:
     owner = scene.owner()
     run = scene.running(owner, JOB)
     scene.apply(spec("keep"), content="2")
-    assert set(runs.renew(scene.mine, owner, [(run, 1, None)]).renewed) == {run}
+    assert set(runs.renew(scene.mine, owner, [(run, 1, None)]).renewed) == {(run, 1)}
     end = Settlement(run, 1, Decision(Status.SUCCEEDED), Ending(Outcome.SUCCEEDED))
     assert len(runs.settle(scene.mine, owner, [end])) == 1
 

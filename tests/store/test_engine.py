@@ -188,8 +188,13 @@ def test_a_wake_and_the_sessions_end_end_the_wait_and_a_notification_is_told(sce
     session = scene.session()
     wakeup = Wakeup(session, scene.clock)
     session.execute("SELECT 1")
-    woken, told = threading.Event(), threading.Event()
-    wakeup.notified = told.set
+    woken, told, heard = threading.Event(), threading.Event(), []
+
+    def notified(words: frozenset[str]) -> None:
+        heard.append(words)
+        told.set()
+
+    wakeup.notified = notified
 
     def wait() -> None:
         wakeup.wait(60)
@@ -205,6 +210,7 @@ def test_a_wake_and_the_sessions_end_end_the_wait_and_a_notification_is_told(sce
         scene.sql("SELECT pg_notify('soloist', 'run')")
         eventually(told.is_set, "the notification is told", 10)
         assert not woken.is_set()
+        assert heard.pop() == {"run"}
         word()
         eventually(woken.is_set, "the wait ends", 10)
         thread.join()

@@ -83,7 +83,7 @@ def test_whoever_no_longer_owns_the_run_writes_nothing(scene: Scene, thief: str)
     assert runs.settle(scene.mine, owner, [_end(run, result=1)]) == ()
     assert scene.row(run) == before
     assert scene.attempts(run) == []
-    standing = runs.read_held(scene.mine, owner, [(run, 1)])[run]
+    standing = runs.read_held(scene.mine, owner, [(run, 1)])[run, 1]
     assert (standing.held, standing.recorded) == (False, False)
 
 
@@ -94,8 +94,8 @@ def test_an_end_written_twice_is_recognised_as_ones_own(scene: Scene) -> None:
     end = _end(run, result=1)
     assert len(runs.settle(scene.mine, owner, [end])) == 1
     assert runs.settle(scene.mine, owner, [end]) == ()
-    assert runs.read_held(scene.mine, owner, [(run, 1)])[run].recorded
-    assert not runs.read_held(scene.mine, scene.owner("x"), [(run, 1)])[run].recorded
+    assert runs.read_held(scene.mine, owner, [(run, 1)])[run, 1].recorded
+    assert not runs.read_held(scene.mine, scene.owner("x"), [(run, 1)])[run, 1].recorded
     assert len(scene.attempts(run)) == 1
 
 
@@ -107,7 +107,7 @@ def test_one_that_was_taken_over_is_not_taken_for_ones_own(scene: Scene) -> None
     scene.expire(run)
     runs.take_over(scene.mine, runs.look(scene.mine, owner, 1).expired)
     assert runs.settle(scene.mine, owner, [_end(run)]) == ()
-    standing = runs.read_held(scene.mine, owner, [(run, 1)])[run]
+    standing = runs.read_held(scene.mine, owner, [(run, 1)])[run, 1]
     assert (standing.held, standing.recorded, standing.status) == (False, False, Status.QUEUED)
 
 
@@ -186,12 +186,12 @@ def test_a_renewal_extends_names_cancels_and_skips_what_is_locked(scene: Scene) 
     scene.sql("UPDATE soloist.run SET cancel_requested_at = now() WHERE id = %s", second)
     scene.expire(first, second)
     held = [(first, 1, '{"done": 1}'), (second, 1, None)]
-    assert runs.renew(scene.mine, owner, held).renewed == {first: False, second: True}
+    assert runs.renew(scene.mine, owner, held).renewed == {(first, 1): False, (second, 1): True}
     assert scene.row(first)["progress"] == {"done": 1}
     with scene.facts.transaction():
         scene.sql("SELECT 1 FROM soloist.run WHERE id = %s FOR UPDATE", first)
-        assert set(runs.renew(scene.mine, owner, held).renewed) == {second}
-        assert runs.read_held(scene.mine, owner, [(first, 1)])[first].held
+        assert set(runs.renew(scene.mine, owner, held).renewed) == {(second, 1)}
+        assert runs.read_held(scene.mine, owner, [(first, 1)])[first, 1].held
     assert set(runs.renew(scene.mine, owner, [(first, 2, None)]).renewed) == set()
     assert set(runs.renew(scene.mine, scene.owner("x"), held).renewed) == set()
 

@@ -38,7 +38,7 @@ def test_a_renewal_between_the_look_and_the_take_over_wins(scene: Scene) -> None
     run = scene.running(owner, JOB)
     seen = runs.look(scene.mine, scene.owner(), 1).expired
     assert [one for one, _ in seen] == [run]
-    assert set(runs.renew(scene.mine, owner, [(run, 1, None)]).renewed) == {run}
+    assert set(runs.renew(scene.mine, owner, [(run, 1, None)]).renewed) == {(run, 1)}
     assert runs.take_over(scene.mine, seen) == ()
     assert scene.row(run)["status"] == "running"
 

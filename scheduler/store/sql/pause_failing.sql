@@ -14,7 +14,7 @@ WITH failing AS MATERIALIZED (
               FROM (SELECT run.id, run.status, run.finished_at, run.last_error FROM soloist.run
                     WHERE run.job BETWEEN job.id AND job.id ORDER BY run.job DESC, run.id DESC LIMIT 10000) newest
               WHERE newest.finished_at IS NOT NULL AND newest.status NOT IN ('skipped', 'cancelled')
-              LIMIT (job.spec ->> 'pause_after_failures')::int) ended
+              LIMIT COALESCE((job.spec ->> 'pause_after_failures')::int, 0)) ended  -- NULL would be no limit
     ) last
     WHERE job.name = ANY (%(job)s::text[]) AND job.paused_at IS NULL AND job.removed_at IS NULL
       AND last.number = (job.spec ->> 'pause_after_failures')::int AND last.bad
