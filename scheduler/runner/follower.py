@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 
 from scheduler.core.errors import SoloistError
-from scheduler.core.events import JobPlanned, PlanChanged, ZoneDataDiffers
-from scheduler.core.model import JobSpec
+from scheduler.core.events import JobPaused, JobPlanned, JobResumed, PlanChanged, ZoneDataDiffers
+from scheduler.core.model import SOLOIST, JobSpec
 from scheduler.runner.clock import new_id
 from scheduler.runner.edits import Edited, say_edit
 from scheduler.runner.plan import PlanInForce
@@ -35,6 +35,8 @@ class Follower:
         self._in_force: int | None = None
         self._outdated, self._stale = threading.Event(), threading.Event()
         self._edit: Edited | None = None
+        self._paused: dict[str, store_jobs.KnownJob] = {}
+        self._resumed: set[str] = set()  # by us, and told
         self._zones: tuple[str, ...] = ()
         self._noted: str | None = None  # what the database has been told of our file
         self.tzdata = ""
@@ -120,7 +122,7 @@ class Follower:
             return LONGEST_WAIT
         left = (until - self._room.clock.now()).total_seconds()
         if left <= 0:
-            pauses.end_pauses(self._session, new_id)
+            self._say_ended(pauses.end_pauses(self._session, new_id))
             self._swap(store_jobs.read_jobs(self._session), self._plan.generation)
             left = 0.1  # where another replica is at it, or its clock is right and ours is early
         return min(left, LONGEST_WAIT)
@@ -156,7 +158,38 @@ class Follower:
         self, known: tuple[store_jobs.KnownJob, ...], generation: int, specs: tuple[JobSpec, ...] | None = None
     ) -> None:
         self._plan.swap(known, generation, specs)
+        self._say_pauses(known)
         self.changed()
+
+    def _say_pauses(self, known: tuple[store_jobs.KnownJob, ...]) -> None:
+        """Who has been paused or resumed since we looked last. What Soloist did by itself is told by whoever did it."""
+        names = self._plan.specs
+        paused = {job.name: job for job in known if job.paused and not job.removed and job.name in names}
+        for name, job in paused.items():
+            before = self._paused.get(name)
+            if job.paused_by != SOLOIST and (before is None or before.pause != job.pause):
+                reason, until = job.paused_reason or "", job.paused_until
+                said = JobPaused(
+                    replica=self._room.owner.name, job=name, by=job.paused_by or "", reason=reason, until=until
+                )
+                self._room.bus.publish(said)
+        for name in self._paused.keys() - paused.keys() - self._resumed:
+            self._room.bus.publish(JobResumed(replica=self._room.owner.name, job=name))
+        self._paused, self._resumed = paused, set()
+
+    def _say_ended(self, ended: tuple[pauses.Resumed, ...]) -> None:
+        for one in ended:
+            reason = "" if one.until is None else f"its pause was until {one.until.isoformat()}"
+            said = JobResumed(
+                replica=self._room.owner.name,
+                job=one.job,
+                by=SOLOIST,
+                reason=reason,
+                missed=one.missed,
+                capped=one.capped,
+            )
+            self._room.bus.publish(said)
+        self._resumed = {one.job for one in ended}
 
     def _compare_zones(self, others: tuple[str, ...]) -> None:
         differing = tuple(version for version in others if version != self.tzdata)

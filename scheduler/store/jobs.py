@@ -25,6 +25,13 @@ class KnownJob:
     paused: bool
     removed: bool
     paused_until: datetime | None = None
+    paused_by: str | None = None
+    paused_reason: str | None = None
+
+    @property
+    def pause(self) -> tuple[datetime | None, str | None, str | None]:
+        """Until when it is paused, by whom and why."""
+        return self.paused_until, self.paused_by, self.paused_reason
 
     @property
     def at_rest(self) -> bool:

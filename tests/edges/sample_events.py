@@ -61,6 +61,11 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
         "resumed by soloist; its pause took 3 ticks: until 2026-11-29T03:00:00Z",
     ),
     (
+        ev.JobResumed(**R, job="daily-registry"),
+        "info",
+        "resumed: it ticks again",
+    ),
+    (
         ev.JobResumed(**R, job="daily-registry", by="ann", reason="", missed=10_000, capped=True),
         "info",
         "resumed by ann; its pause took 10000 ticks or more",

@@ -47,11 +47,11 @@ class JobPaused(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobResumed(Event):
-    """A job ticks again. `missed`: how many ticks its pause took, or more, where `capped`."""
+    """A job ticks again. `missed`: how many ticks its pause took, or more, where `capped`. `by`: empty where unknown."""
 
     job: str
-    by: str
-    reason: str
+    by: str = ""
+    reason: str = ""
     missed: int = 0
     capped: bool = False
 

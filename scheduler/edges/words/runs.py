@@ -89,7 +89,7 @@ def _job_resumed(event: JobResumed) -> Said:
     more = " or more" if event.capped else ""
     took = f"; its pause took {count(event.missed, 'tick')}{more}" if event.missed else ""
     why = f": {cut(event.reason, LONGEST_ERROR)}" if event.reason else ""
-    return Said(logging.INFO, f"resumed by {event.by}{took}{why}")
+    return Said(logging.INFO, f"resumed by {event.by}{took}{why}" if event.by else "resumed: it ticks again")
 
 
 @say.register
