@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -29,6 +31,7 @@ __all__ = ["Draft", "Plan", "load", "parse", "read"]
 
 Section = TypeVar("Section", bound=BaseModel)
 
+MOST_PROBLEMS = 1000
 _JOB_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?")
 _NAME_RULE = "a job's name is 1 to 52 of a-z, 0-9 and -, and neither begins nor ends with -"
 
@@ -88,6 +91,7 @@ class _Composer:
         self._value, self._content = document.value, document.content
         self._problems = list(document.problems)
         self._unread = {".".join(path) for path in document.unread}
+        self._lengths = {len(path) for path in self._unread}
         places = {".".join(path): place for path, place in document.places.items()}
         self._places = MappingProxyType(places)
         self._name = name
@@ -100,13 +104,16 @@ class _Composer:
         entries = self._value.get("jobs") if isinstance(self._value, dict) else None
         jobs = []
         for name, entry in (entries if isinstance(entries, dict) else {}).items():
+            if len(self._problems) > MOST_PROBLEMS:
+                break
             job = self._job(name, entry, defaults, timezone)
-            if job is not None and not self._has_problem(f"jobs.{name}"):
+            if job is not None:
                 jobs.append(job)
+        problematic = sorted({problem.path for problem in self._problems})
         plan = Plan(
             version=1,
             timezone=timezone,
-            jobs=tuple(jobs),
+            jobs=tuple(job for job in jobs if not _among(problematic, f"jobs.{job.name}")),
             retention=Retention(**(whole.retention if whole else RetentionSection()).model_dump()),
             content_hash=content_hash,
             root=root,
@@ -114,10 +121,7 @@ class _Composer:
             name=self._name,
             places=self._places,
         )
-        return Draft(plan, in_file_order(self._problems))
-
-    def _has_problem(self, path: str) -> bool:
-        return any(problem.path == path or problem.path.startswith(f"{path}.") for problem in self._problems)
+        return Draft(plan, _most(in_file_order(self._problems)))
 
     def _whole(self) -> FileSection | None:
         if not isinstance(self._value, dict):
@@ -185,14 +189,30 @@ class _Composer:
         try:
             return kind.model_validate(value)
         except ValidationError as error:
-            for below, message in complaints.explain(error, kind):
+            for below, message in islice(complaints.explain(error, kind), MOST_PROBLEMS + 1):
                 self._say(".".join(part for part in (path, below) if part), message)
             return None
 
     def _say(self, path: str, message: str) -> None:
         """Add a problem, unless what stands there could not even be read."""
-        if not any(path == unread or path.startswith(f"{unread}.") for unread in self._unread):
+        beginnings = (path[:length] for length in self._lengths if path[length : length + 1] in ("", "."))
+        if self._unread.isdisjoint(beginnings):
             self._problems.append(Problem(self._name, *nearest_place(self._places, path), path, message))
+
+
+def _among(paths: list[str], path: str) -> bool:
+    """Whether the path, or one below it, is among the sorted ones."""
+    at, below = bisect_left(paths, path), bisect_left(paths, f"{path}.")
+    return paths[at : at + 1] == [path] or (below < len(paths) and paths[below].startswith(f"{path}."))
+
+
+def _most(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """The first thousand: nobody reads more, and a hint for each of a million typos would take minutes."""
+    if len(problems) <= MOST_PROBLEMS:
+        return problems
+    last = problems[MOST_PROBLEMS]
+    more = Problem(last.file, last.line, last.column, "", "there are more problems from here on: mend these first")
+    return (*problems[:MOST_PROBLEMS], more)
 
 
 def _given(section: BaseModel) -> dict[str, Any]:

@@ -18,11 +18,16 @@ from scheduler.core.model import AfterCrash, FirstSight, Guard, Isolation, LostC
 from scheduler.core.schedule import parse_at, parse_cron, parse_every
 from scheduler.core.zones import load_zone
 
+LONGEST_TEXT = 1000
+"""Of what is parsed: zones, schedules, durations, words. A schedule of a million commas must not cost a minute."""
+
 Word = TypeVar("Word", bound=StrEnum)
 
 
 def _text(value: Any, example: str) -> str:
-    """`value` if it is a text. Raises ValueError that shows how to write it."""
+    """`value` if it is a text of sane length. Raises ValueError that shows how to write it."""
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        raise ValueError(f"is longer than {LONGEST_TEXT:,} characters")
     if isinstance(value, str):
         return value
     if value is None:

@@ -12,6 +12,7 @@ _DECIMAL = re.compile(r"[-+]?[0-9]+")
 _BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _LONGEST_NUMBER = 300
 
 
@@ -24,7 +25,7 @@ def resolve_scalar(text: str, *, plain: bool) -> str | int | float | bool | None
 
     NUL and lone surrogates (from escapes such as "\\0") are refused: PostgreSQL and JSON cannot hold them.
     """
-    if any(mark == "\0" or "\ud800" <= mark <= "\udfff" for mark in text):
+    if _UNSTORABLE.search(text):
         raise NotAllowed("NUL and lone surrogates are not allowed in a text")
     if not plain:
         return text

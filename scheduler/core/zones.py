@@ -58,12 +58,17 @@ def _no_such_zone(name: str) -> str:
     return f"unknown timezone {shown!r}{hint}"
 
 
+@cache
+def _by_fold() -> dict[str, str]:
+    return {known.casefold(): known for known in sorted(_names())}
+
+
 def _closest(name: str) -> str | None:
-    by_fold = {known.casefold(): known for known in sorted(_names())}
+    by_fold = _by_fold()
     wanted = name.casefold().replace(" ", "_")
     if wanted in by_fold:
         return by_fold[wanted]
-    cities = [known for known in sorted(_names()) if known.casefold().rpartition("/")[2] == wanted]
+    cities = [known for fold, known in by_fold.items() if fold.rpartition("/")[2] == wanted]
     if wanted and cities:
         return cities[0]
     near = difflib.get_close_matches(wanted[:60], by_fold, n=1, cutoff=0.75)
