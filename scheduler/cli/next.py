@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,58 +16,98 @@ from scheduler.cli.options import Format, Jobs, Output, parse_instant
 if TYPE_CHECKING:
     from scheduler.core.model import JobSpec
 
-Job = Annotated[str | None, typer.Argument(help="One job; without it, all of them in the order of time.")]
+MOST = 10_000
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(help="These jobs; without one, all of them, in the order of time.", metavar="JOB"),
+]
 After = Annotated[
     datetime | None,
     typer.Option("--after", parser=parse_instant, help="Ticks strictly after this instant. Default: now.", metavar="T"),
 ]
+Until = Annotated[
+    datetime | None,
+    typer.Option("--until", parser=parse_instant, help="Ticks up to this instant, and it included.", metavar="T"),
+]
 Count = Annotated[
-    int | None, typer.Option("-n", min=1, max=10_000, help="How many. Default: 5 of one job, 10 of all.", metavar="N")
+    int | None,
+    typer.Option(
+        "-n", min=1, max=MOST, help="How many. Default: 5 of one job, 10 of several; with --until all.", metavar="N"
+    ),
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Tick:
+    """A tick of a job; `before`: the one before it, or where the search began."""
+
+    at: datetime
+    spec: JobSpec
+    before: datetime
+
+
 def next_ticks(
-    job: Job = None, after: After = None, count: Count = None, jobs: Jobs = None, output: Output = Format.TABLE
+    names: Names = None,
+    after: After = None,
+    until: Until = None,
+    count: Count = None,
+    jobs: Jobs = None,
+    output: Output = Format.TABLE,
 ) -> None:
-    """Show the next ticks of a job, or of all jobs."""
-    from scheduler.cli.failures import say
+    """Show the next ticks of some jobs, or of all, and what daylight saving does to them."""
     from scheduler.cli.output import emit, field
-    from scheduler.cli.plan import find_job
+    from scheduler.cli.plan import find_jobs
     from scheduler.config.jobs_file import load
     from scheduler.config.settings import load_settings
     from scheduler.runner.clock import SystemClock
 
     settings = load_settings(jobs=jobs)
-    plan = load(settings.jobs)
-    chosen = plan.jobs if job is None else (find_job(plan, job),)
+    chosen = find_jobs(load(settings.jobs), names or [])
     since = SystemClock(settings.clock_offset).now() if after is None else after
-    ticks = heapq.merge(*(_ticks(spec, since) for spec in chosen), key=lambda tick: tick[0])
-    rows = [_row(spec, tick) for tick, spec in islice(ticks, count or (10 if job is None else 5))]
-    emit(rows, [field(name) for name in ("job", "scheduled_at", "local", "run_key")], output)
-    if not rows:
-        by_hand = job is not None and chosen[0].schedule is None
-        say(f"{job} has no schedule: it runs when it is triggered" if by_hand else "no tick comes after that")
+    ticks: Iterable[_Tick] = heapq.merge(*(_ticks(spec, since) for spec in chosen), key=lambda tick: tick.at)
+    if until is not None:
+        ticks = takewhile(lambda tick: tick.at <= until, ticks)
+    usual = MOST if until is not None else 5 if len(names or []) == 1 else 10
+    rows = [_row(tick) for tick in islice(ticks, count or usual)]
+    emit(rows, [field(name) for name in ("job", "scheduled_at", "local", "dst", "run_key")], output)
+    _explain(rows, chosen, until, full=count is None and len(rows) == MOST)
 
 
-def _ticks(spec: JobSpec, after: datetime) -> Iterator[tuple[datetime, JobSpec]]:
+def _explain(rows: list[dict[str, Any]], chosen: tuple[JobSpec, ...], until: datetime | None, *, full: bool) -> None:
+    """Why there are none, or no more."""
+    from scheduler.cli.failures import say
+    from scheduler.cli.output import instant
+
+    if full:
+        say(f"there may be more: only the first {MOST:,} are shown (see --after)")
+    elif not rows and len(chosen) == 1 and chosen[0].schedule is None:
+        say(f"{chosen[0].name} has no schedule: it runs when it is triggered")
+    elif not rows:
+        say("no tick comes after that" if until is None else f"no tick comes up to {instant(until)}")
+
+
+def _ticks(spec: JobSpec, after: datetime) -> Iterator[_Tick]:
     from scheduler.core.schedule import next_after
 
     tick = None if spec.schedule is None else next_after(spec.schedule, after)
     while spec.schedule is not None and tick is not None:
-        yield tick, spec
-        tick = next_after(spec.schedule, tick)
+        yield _Tick(tick, spec, after)
+        after, tick = tick, next_after(spec.schedule, tick)
 
 
-def _row(spec: JobSpec, tick: datetime) -> dict[str, Any]:
-    from zoneinfo import ZoneInfo
-
+def _row(tick: _Tick) -> dict[str, Any]:
     from scheduler.cli.output import instant
+    from scheduler.core.clock_changes import mark_of
     from scheduler.core.schedule import run_key
+    from scheduler.core.zones import load_zone
 
+    spec = tick.spec
     assert spec.schedule is not None
+    mark = mark_of(spec.schedule, tick.at, tick.before, spec.timezone)
     return {
         "job": spec.name,
-        "scheduled_at": instant(tick),
-        "local": tick.astimezone(ZoneInfo(spec.timezone)).isoformat(),
-        "run_key": run_key(spec.schedule, tick, spec.once_per, spec.timezone),
+        "scheduled_at": instant(tick.at),
+        "local": tick.at.astimezone(load_zone(spec.timezone)).isoformat(),
+        "run_key": run_key(spec.schedule, tick.at, spec.once_per, spec.timezone),
+        "dst": None if mark is None else mark.value,
     }

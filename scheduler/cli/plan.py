@@ -44,3 +44,8 @@ def find_job(plan: Plan, name: str) -> JobSpec:
         if spec.name == name:
             return spec
     raise unknown_job(name, [spec.name for spec in plan.jobs], f"in {plan.name}")
+
+
+def find_jobs(plan: Plan, names: list[str]) -> tuple[JobSpec, ...]:
+    """The jobs of these names, each once; all of them for no name. Raises NotFound."""
+    return tuple(find_job(plan, name) for name in dict.fromkeys(names)) if names else plan.jobs

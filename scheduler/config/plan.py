@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 
+from scheduler.core.advice import advise
 from scheduler.core.errors import Problem
 from scheduler.core.model import JobSpec
 from scheduler.core.retention import Retention
@@ -34,6 +36,10 @@ class Plan:
     def problem(self, path: str, message: str) -> Problem:
         """A problem at `path`, or at the nearest entry above it that the file has."""
         return Problem(self.name, *nearest_place(self.places, path), path, message)
+
+    def advice(self, now: datetime) -> tuple[Problem, ...]:
+        """What its writer may not expect of it at this time, in file order. Not errors, for all their type."""
+        return in_file_order(self.problem(one.path, one.message) for one in advise(self.jobs, now, self.places))
 
 
 def in_file_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:

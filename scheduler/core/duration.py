@@ -31,3 +31,13 @@ def parse_duration(text: str) -> float:
     if seconds > LONGEST:
         raise ValueError(f"{shown!r} is longer than ten years")
     return round(seconds, 3)
+
+
+def format_duration(seconds: float) -> str:
+    """The shortest text that `parse_duration` reads as these seconds, to the millisecond: `1h30m`, `90ms`, `0s`."""
+    left, parts = round(seconds * 1000), []
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
+        number, left = divmod(left, size)
+        if number:
+            parts.append(f"{number}{unit}")
+    return "".join(parts) or "0s"
