@@ -47,7 +47,7 @@ class JobPaused(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobResumed(Event):
-    """A job ticks again. `missed`: how many ticks its pause took, or more, where `capped`. `by`: empty where unknown."""
+    """A job ticks again. `missed`: how many ticks its pause took, or more (`capped`). `by`: empty where unknown."""
 
     job: str
     by: str = ""
