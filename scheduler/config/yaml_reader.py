@@ -28,11 +28,15 @@ from ruamel.yaml.events import (
 )
 
 from scheduler.config.scalars import NotAllowed, resolve_scalar
-from scheduler.config.yaml_lines import DEEPEST, LONGEST_KEY, NotPlain, Path, Place, read_lines
 from scheduler.core.errors import ConfigInvalid, Problem
 
 LARGEST = 8 * 1024 * 1024
 MOST_ENTRIES = 500_000
+DEEPEST = 20
+LONGEST_KEY = 200
+
+Path = tuple[str, ...]
+Place = tuple[int, int]
 
 _ENTRY = re.compile(r"[,\[{?]|[:-](?=\s)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x84\x86-\x9f\ufffe\uffff]")
@@ -58,28 +62,7 @@ def read_yaml(text: bytes, name: str) -> Document:
     content = _decoded(text, name)
     if len(content) > MOST_ENTRIES and sum(1 for _ in _ENTRY.finditer(content)) > MOST_ENTRIES:
         raise _invalid(name, (1, 1), f"the file has more than {MOST_ENTRIES:,} entries (or commas and colons)")
-    try:
-        return _read_quickly(name, content)
-    except NotPlain:
-        return _Reader(name, content).read()
-
-
-def _read_quickly(name: str, content: str) -> Document:
-    """Line by line, and with the full reader where an entry is not plain. Raises NotPlain."""
-    document = Document(None, content, {(): (1, 1)})
-
-    def read_odd(piece: str, path: Path, line: int) -> Any:
-        try:
-            part = _Reader(name, piece, path, line).read()
-        except ConfigInvalid:
-            raise NotPlain from None
-        document.places |= part.places
-        document.unread |= part.unread
-        document.problems += part.problems
-        return part.value
-
-    document.value = read_lines(content, document.places, read_odd)
-    return document
+    return _Reader(name, content).read()
 
 
 def _decoded(text: bytes, name: str) -> str:
@@ -112,14 +95,11 @@ def _invalid(name: str, place: Place, message: str) -> ConfigInvalid:
 
 
 class _Reader:
-    """The full reader, of a whole file, or of a part that is an entry of the mapping at `path` and begins at `line`."""
-
-    def __init__(self, name: str, content: str, path: Path = (), line: int = 1) -> None:
+    def __init__(self, name: str, content: str) -> None:
         self._name = name
         self._content = content
-        self._path, self._skipped = path, line - 1
         self._last: Place = (1, 1)
-        self._document = Document(None, content, {} if path else {(): (1, 1)})
+        self._document = Document(None, content, {(): (1, 1)})
         self._source = self._events()
 
     def read(self) -> Document:
@@ -130,12 +110,12 @@ class _Reader:
             raise _invalid(self._name, (1, 1), "the file is empty")
         assert isinstance(event, DocumentStartEvent)
         if event.version is not None and tuple(event.version) != (1, 2):
-            raise _invalid(self._name, self._place(event), "only YAML 1.2 is read: take out the %YAML line")
-        self._document.value = self._node(next(self._source), self._path)
+            raise _invalid(self._name, _place(event), "only YAML 1.2 is read: take out the %YAML line")
+        self._document.value = self._node(next(self._source), ())
         next(self._source)
         event = next(self._source)
         if not isinstance(event, StreamEndEvent):
-            raise _invalid(self._name, self._place(event), "a second document begins here (---): a file holds one")
+            raise _invalid(self._name, _place(event), "a second document begins here (---): a file holds one")
         return self._document
 
     def _events(self) -> Iterator[Event]:
@@ -143,7 +123,7 @@ class _Reader:
         parser = YAML(typ="safe", pure=True)
         try:
             for event in parser.parse(self._content):
-                self._last = self._place(event)
+                self._last = _place(event)
                 yield event
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
@@ -170,7 +150,7 @@ class _Reader:
     def _node(self, event: Event, path: Path) -> Any:
         """The plain value that begins with `event`."""
         if len(path) > DEEPEST:
-            raise _invalid(self._name, self._place(event), f"nested deeper than {DEEPEST} levels")
+            raise _invalid(self._name, _place(event), f"nested deeper than {DEEPEST} levels")
         if isinstance(event, AliasEvent):
             self._say(event, path, "aliases are not allowed; if this is a cron expression, quote the expression")
             self._document.unread.add(path)
@@ -199,7 +179,7 @@ class _Reader:
         items: list[Any] = []
         while not isinstance(event := next(self._source), SequenceEndEvent):
             item = (*path, str(len(items)))
-            self._document.places[item] = self._place(event)
+            self._document.places[item] = _place(event)
             items.append(self._node(event, item))
         return items
 
@@ -211,14 +191,14 @@ class _Reader:
             if key in values:
                 self._again(event, entry)
             else:
-                self._document.places[entry] = self._place(event)
+                self._document.places[entry] = _place(event)
                 values[key] = self._node(next(self._source), entry)
         return values
 
     def _again(self, event: Event, entry: Path) -> None:
         """A key for the second time: say so, and read past its value, whose places are not the entry's."""
         first, places = self._document.places[entry], self._document.places
-        message = f"duplicate key: it stands on line {first[0]} already (this is line {self._place(event)[0]})"
+        message = f"duplicate key: it stands on line {first[0]} already (this is line {_place(event)[0]})"
         self._say(event, entry, message)
         self._document.places = {}
         self._node(next(self._source), entry)
@@ -254,8 +234,9 @@ class _Reader:
             self._say(event, entry, str(error))
 
     def _say(self, event: Event, path: Path, message: str) -> None:
-        self._document.problems.append(Problem(self._name, *self._place(event), ".".join(path), message))
+        self._document.problems.append(Problem(self._name, *_place(event), ".".join(path), message))
 
-    def _place(self, event: Event) -> Place:
-        mark = event.start_mark
-        return (1, 1) if mark is None else (mark.line + 1 + self._skipped, mark.column + 1)
+
+def _place(event: Event) -> Place:
+    mark = event.start_mark
+    return (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
