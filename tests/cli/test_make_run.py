@@ -50,7 +50,7 @@ class Terminal:
         self._thread.start()
 
     def _gather(self) -> None:
-        with suppress(OSError):  # EIO: the last one has closed the terminal
+        with suppress(OSError):  # the last one has closed the terminal, or we have
             while piece := os.read(self._leader, 65536):
                 self._said += piece
 
@@ -60,6 +60,11 @@ class Terminal:
 
     def press(self, key: bytes) -> None:
         os.write(self._leader, key)
+
+    def hang_up(self) -> None:
+        """Somebody closes the window."""
+        os.close(self._leader)
+        self._leader = -1
 
     def wait(self) -> str:
         """Until the script has ended; returns what it said."""
@@ -71,7 +76,8 @@ class Terminal:
         end_tree(self.process.pid)
         self.process.wait()
         self._thread.join(60)
-        os.close(self._leader)
+        if self._leader >= 0:
+            os.close(self._leader)
 
 
 @pytest.fixture
@@ -123,7 +129,7 @@ def in_front(terminal: Terminal) -> psutil.Process:
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_what_stands_between_is_passed_on(terminal: Terminal, number: int) -> None:
     in_front(terminal).send_signal(number)
     said = terminal.wait()
@@ -138,3 +144,21 @@ def test_an_ugly_end_is_not_hidden(terminal: Terminal) -> None:
     said = terminal.wait()
     assert "Error 137" in said
     assert "in front: True\n" in said
+
+
+def test_a_terminal_that_goes_away_takes_the_replicas_with_it(terminal: Terminal) -> None:
+    """Its SIGHUP is no wish to read the file again."""
+    server = in_front(terminal).children()[0]
+    replicas = server.children()
+    terminal.hang_up()
+    gone, alive = psutil.wait_procs([server, *replicas], timeout=60)
+    assert (len(gone), alive) == (1 + len(replicas), [])
+
+
+def test_a_hang_up_signal_reads_the_file_again_in_every_replica(terminal: Terminal, desk: Desk) -> None:
+    desk.write(pulse={"every": "1s", "call": "work:quick"}, broken={"every": "1s", "call": "nowhere:body"})
+    eventually(lambda: terminal.text.count("is not taken") == 2, "both have looked by themselves")
+    in_front(terminal).send_signal(signal.SIGHUP)
+    eventually(lambda: terminal.text.count("is not taken") == 4, "both have looked again")
+    terminal.press(b"\x03")
+    assert "code 0\n" in terminal.wait()
