@@ -11,7 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-ANSWERED = {"C": "double runs, lock races", "D": "crash, lease, zombie", "H": "database outage, failover"}
+ANSWERED = {
+    "A": "cron parsing",
+    "C": "double runs, lock races",
+    "D": "crash, lease, zombie",
+    "H": "database outage, failover",
+}
 
 
 def cases_of(log: str) -> dict[str, tuple[str, str]]:

@@ -204,7 +204,7 @@ class JobSection(DefaultsSection):
     except_: Annotated[
         list[Annotated[str, BeforeValidator(_day_off)]], BeforeValidator(_days_off), AfterValidator(_year_left)
     ] = Field(default_factory=list, alias="except")
-    timezone: Zone | None = None
+    timezone: Annotated[str | None, BeforeValidator(_zone)] = None
     once_per: Annotated[Period | None, BeforeValidator(_word(Period))] = None
     guard: Annotated[Guard, BeforeValidator(_word(Guard))] = Guard.RUN_ROW
 
