@@ -84,7 +84,7 @@ class Bounds:
     @property
     def days_off(self) -> DaysOff:
         """`except_`, for looking days up."""
-        return read_days_off(self.except_)
+        return read_days_off(self.except_) if self.except_ else NO_DAYS_OFF
 
     def after(self, instant: datetime) -> datetime:
         """The later of `instant` and the moment before `from_`: what ticks must come after."""

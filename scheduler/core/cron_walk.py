@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from typing import NamedTuple
 
 from scheduler.core.bounds import NO_DAYS_OFF, DaysOff
 from scheduler.core.crontab import Crontab
@@ -33,8 +33,7 @@ _MIDNIGHT = time()
 _LARGEST_CLOCK_CHANGE = timedelta(hours=3)
 
 
-@dataclass(frozen=True, slots=True)
-class Calendar:
+class Calendar(NamedTuple):
     """A line, the zone it is read in, what clock changes do to it, and the local dates on which it rests."""
 
     line: Crontab

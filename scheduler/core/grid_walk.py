@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from scheduler.core.bounds import DaysOff
 from scheduler.core.zones import local_day
@@ -12,8 +12,7 @@ from scheduler.core.zones import local_day
 _MICROSECOND = timedelta(microseconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(NamedTuple):
     """`anchor` (UTC) and every `period` before and after it, less the `days_off` of `zone`."""
 
     anchor: datetime
