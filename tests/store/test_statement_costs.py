@@ -33,7 +33,11 @@ BOUND = 20 * SEATS
 HISTORY, QUEUE, LATER = 5_000, 5_000, 2_000
 WITH_HISTORY = ("open", "one", "next", "tick-0", "gone")
 OPEN, LATE = spec("open", overlap=Overlap.ALLOW), spec("late", overlap=Overlap.ALLOW)
-ONE, NEXT, GONE = spec("one"), spec("next"), spec("gone", overlap=Overlap.ALLOW)  # the last one leaves the plan
+ONE, NEXT, GONE = (
+    spec("one", pause_after_failures=3),
+    spec("next"),
+    spec("gone", overlap=Overlap.ALLOW),
+)  # the last one leaves the plan
 COUNT = """
     WITH large AS (SELECT unnest(ARRAY['soloist.run', 'soloist.attempt']::regclass[]) AS oid)
     SELECT sum(pg_stat_get_xact_tuples_returned(oid))::int

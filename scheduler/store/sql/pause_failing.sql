@@ -2,8 +2,8 @@
 -- nothing of the job, and what ended before the last resume is forgiven. Asked after each bad end of a job that wants this;
 -- of two at once one pauses, as the other finds it paused.
 -- The newest runs are read by the index of the job's history and no further back than they are needed; ordered by the job as
--- well, and BETWEEN, which is no constant to the planner, so that it takes no index of all jobs' runs for that. Rows between
--- them that were skipped are read too, hence the bound.
+-- well, and BETWEEN, which is no constant to the planner, so that it takes no index of all jobs' runs for that. Rows before and
+-- between them that were skipped or have not ended are read too, hence the bound.
 WITH failing AS MATERIALIZED (
     SELECT job.id, job.resumed_at, last.number, last.error
     FROM soloist.job
@@ -17,6 +17,7 @@ WITH failing AS MATERIALIZED (
               LIMIT COALESCE((job.spec ->> 'pause_after_failures')::int, 0)) ended  -- NULL would be no limit
     ) last
     WHERE job.name = ANY (%(job)s::text[]) AND job.paused_at IS NULL AND job.removed_at IS NULL
+      AND job.spec ->> 'pause_after_failures' IS NOT NULL
       AND last.number = (job.spec ->> 'pause_after_failures')::int AND last.bad
       AND (job.resumed_at IS NULL OR last.since > job.resumed_at)
 ), free AS MATERIALIZED (
