@@ -102,6 +102,16 @@ def test_one_that_was_retried_by_hand_is_left_alone(desk: Desk, plan: Scene) -> 
     assert (filled["status"], filled["id"]) == ("exists", retried["id"])
 
 
+def test_nor_does_its_period_run_beside_such_a_retry(desk: Desk, plan: Scene) -> None:
+    key = "2026-01-15T03:00:00[UTC]"
+    tick = {"run_key": key, "tick_key": key, "scheduled_at": BASE + timedelta(days=14, hours=3)}
+    made = birth(0, Status.SKIPPED, skip_reason=SkipReason.MISSED, **tick)
+    (row,) = plan.claim(plan.owner(), plan.want(WEEKLY, made)).made
+    (retried,) = desk.run("runs", "retry", str(row.id), "-o", "json").rows
+    (filled,) = fill(desk, "weekly", 24 * 14, 24 * 15).rows
+    assert (filled["status"], filled["id"]) == ("exists", retried["id"])
+
+
 def test_of_an_exclusive_job_they_follow_each_other(desk: Desk, plan: Scene) -> None:
     rows = fill(desk, "alone", 1, 3).rows
     assert [row["run_status"] for row in rows] == ["waiting"] * 3

@@ -86,6 +86,17 @@ def test_resume_leaves_one_row_for_all_its_ticks_and_owes_none_of_them(scene: Sc
     assert _audit(scene)[1:] == [("bob", "resume", "a", "done")]
 
 
+def test_a_pause_that_somebody_has_ended_meanwhile_is_not_ended_again(scene: Scene) -> None:
+    scene.jobs(JOB)
+    scene.sql("UPDATE soloist.job SET watermark = clock_timestamp() + interval '1 min'")
+    _pause(scene)
+    stale = read_job(scene.mine, "a")
+    assert stale is not None
+    assert _resume(scene)
+    assert pauses._end(scene.mine, stale, stale.database_now, {"who": "late", "why": None}, uuid7) is None
+    assert [line[0] for line in _audit(scene)] == ["ann", "bob"]
+
+
 def test_a_pause_without_a_tick_leaves_no_row(scene: Scene) -> None:
     scene.jobs(spec("a"))
     scene.sql("UPDATE soloist.job SET watermark = clock_timestamp() + interval '1 min'")
