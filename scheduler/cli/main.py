@@ -9,7 +9,9 @@ import typer
 from scheduler.cli.audit import audit
 from scheduler.cli.backfill import backfill
 from scheduler.cli.check import check
+from scheduler.cli.diff import diff
 from scheduler.cli.explain import explain
+from scheduler.cli.init import init
 from scheduler.cli.jobs import jobs
 from scheduler.cli.migrate import migrate
 from scheduler.cli.next import next_ticks
@@ -18,6 +20,7 @@ from scheduler.cli.purge import purge
 from scheduler.cli.replicas import replicas
 from scheduler.cli.run_one import execute
 from scheduler.cli.runs import runs
+from scheduler.cli.schema import schema
 from scheduler.cli.serve import serve
 from scheduler.cli.trigger import trigger
 
@@ -37,6 +40,9 @@ app.command()(check)
 app.command("next")(next_ticks)
 app.command()(jobs)
 app.command()(explain)
+app.command()(diff)
+app.command()(schema)
+app.command()(init)
 app.command()(trigger)
 app.command()(pause)
 app.command()(resume)

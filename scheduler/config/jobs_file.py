@@ -24,7 +24,7 @@ from scheduler.config.secrets import plain_secrets
 from scheduler.config.yaml_reader import LARGEST, Document, read_yaml
 from scheduler.core.dst import Dst
 from scheduler.core.errors import ConfigInvalid, Problem
-from scheduler.core.model import AfterCrash, Guard, JobSpec, LostContact, Misfire, Overlap, RetryPolicy
+from scheduler.core.model import JOB_NAME, AfterCrash, Guard, JobSpec, LostContact, Misfire, Overlap, RetryPolicy
 from scheduler.core.retention import Retention
 
 __all__ = ["Draft", "Plan", "load", "parse", "read"]
@@ -32,7 +32,7 @@ __all__ = ["Draft", "Plan", "load", "parse", "read"]
 Section = TypeVar("Section", bound=BaseModel)
 
 MOST_PROBLEMS = 1000
-_JOB_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?")
+_JOB_NAME = re.compile(JOB_NAME)
 _NAME_RULE = "a job's name is 1 to 52 of a-z, 0-9 and -, and neither begins nor ends with -"
 
 

@@ -1,0 +1,53 @@
+"""What each key of jobs.yaml is for, in a sentence: shown by editors, through the schema."""
+
+from __future__ import annotations
+
+WORDS = {
+    "file.version": "The version of this file's format: 1.",
+    "file.timezone": "The zone of every job that names none; an IANA name.",
+    "file.defaults": "What each job may leave out; `retry` and `misfire` are merged key by key.",
+    "file.retention": "How long finished runs are kept.",
+    "file.jobs": "The jobs, by name: 1 to 52 of a-z, 0-9 and -, and neither begins nor ends with -.",
+    "retention.succeeded": "How long runs that succeeded are kept.",
+    "retention.failed": "How long runs that failed, timed out, were cancelled or lost are kept.",
+    "retention.skipped": "How long rows of ticks that did not run are kept.",
+    "job.call": "The function to call, package.module:function, found beside the jobs file.",
+    "job.args": "Keyword arguments of the function. Secrets go by reference: {env: NAME} or {file: PATH}.",
+    "job.description": "What the job is for, in a sentence.",
+    "job.schedule": "A crontab line of five fields (0 and 7 are Sunday; both day fields mean either), or a macro.",
+    "job.every": "An interval, counted from the epoch and never from a process's start.",
+    "job.at": "One instant; without an offset it is wall time in the job's zone.",
+    "job.anchor": "Where the intervals of `every` are counted from.",
+    "job.from": "No tick before this date or instant.",
+    "job.until": "No tick after this date or instant.",
+    "job.except": "Dates without ticks, 2026-12-25 or each year's 12-25.",
+    "job.dst": "What becomes of the schedule's times when the clocks change.",
+    "dst.gap": "Times that a change of the clocks jumps over: moved to its end, or skipped.",
+    "dst.overlap": "Times that happen twice: the first time only, or both.",
+    "job.timezone": "The zone of the schedule, an IANA name. Default: the file's.",
+    "job.once_per": "At most one run in each of these periods, whatever becomes of the schedule.",
+    "job.guard": "What protects a run while it executes: its row, or also an advisory lock of the job.",
+    "job.timeout": "How long an attempt may take; `none` for no limit.",
+    "job.retry": "What happens after a failure or a timeout.",
+    "retry.attempts": "Tries that may fail or time out; 1 is no retry.",
+    "retry.backoff": "The wait before the second try; it doubles each time.",
+    "retry.max": "The longest wait between two tries.",
+    "job.overlap": (
+        "What a tick does while an earlier run is active: skip, wait its turn (queue: one at the most, queue_all: "
+        "each), cancel that run (replace), or run beside it (allow)."
+    ),
+    "job.after_crash": "After an unclear death: run again (at least once), or ask a person (at most once).",
+    "job.crash_limit": "Crashes of one run after which it has failed.",
+    "job.misfire": "What happens to ticks that nobody took in time.",
+    "misfire.policy": "Which of the missed ticks still run: the latest, all, or none.",
+    "misfire.grace": "A tick that is claimed later than this was missed; before it, it is merely late.",
+    "misfire.within": "No missed tick older than this runs.",
+    "misfire.limit": "Missed ticks that get a row each; more of them share one.",
+    "misfire.first_sight": "Whether a job that is seen for the first time does the tick just before.",
+    "job.lost_contact": "What a body does when its replica cannot reach the database: stop, or go on.",
+    "job.jitter": "An execution is put off by a part of this that its tick decides; the tick itself stays.",
+    "job.pause_after_failures": "Bad ends in a row after which the job is paused; by default it never is.",
+    "job.isolation": "Where a Python body runs: in a child process of its own, or in a thread of the replica.",
+    "job.owner": "Whom to ask.",
+    "job.runbook": "Where it is written what to do.",
+}
