@@ -45,6 +45,11 @@ def effective_rows(plan: Plan) -> list[dict[str, Any]]:
     return [_flat({"job": spec.name} | dict(_entry(spec)) | {"spec_hash": spec.hash}) for spec in plan.jobs]
 
 
+def effective_entry(spec: JobSpec) -> dict[str, Any]:
+    """The keys of one job's entry, flat."""
+    return _flat(dict(_entry(spec)))
+
+
 def _entry(spec: JobSpec) -> Iterator[tuple[str, Any]]:
     """The keys of a job's entry that have a value, as they are written in the file; its own before the shared ones."""
     values = {name: getattr(spec, name) for name in spec.__slots__ if not name.startswith("_")}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scheduler.core.changes import changes
+from scheduler.config.effective import effective_entry
+from scheduler.core.diff import changed_keys
 from scheduler.core.events import JobEdited, PlanReloaded
 from scheduler.core.model import JobSpec
 from scheduler.runner.plan import PlanInForce
@@ -13,6 +15,7 @@ from scheduler.runner.room import Room
 from scheduler.store.apply import Applied
 
 TOLD = 50  # jobs that are told of one by one
+LONGEST = 80  # letters of a value that are told
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +36,9 @@ def say_edit(room: Room, plan: PlanInForce, edit: Edited, before: Mapping[str, J
     events = []
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name), after.get(name)
-        what = changes(old, new) if old is not None and new is not None else ()
-        if old is not None and new is not None and not what:
+        if old == new:
             continue
+        what = _differences(old, new) if old is not None and new is not None else ()
         change = "removed" if new is None else "added" if old is None else "changed"
         next_tick = planned[name].next if name in planned else None
         events.append(
@@ -53,3 +56,14 @@ def say_edit(room: Room, plan: PlanInForce, edit: Edited, before: Mapping[str, J
     )
     for event in events[:TOLD]:
         room.bus.publish(event)
+
+
+def _differences(old: JobSpec, new: JobSpec) -> tuple[str, ...]:
+    """`key: old → new` in the words of the file."""
+    changes = changed_keys(effective_entry(old), effective_entry(new))
+    return tuple(f"{change.key}: {_shown(change.old)} → {_shown(change.new)}" for change in changes)
+
+
+def _shown(value: object) -> str:
+    text = "none" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
