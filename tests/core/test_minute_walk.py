@@ -161,7 +161,8 @@ def test_two_years_of_each_line(zone: str, year: int) -> None:
     clock, chance, wrong = WallClock(zone, start, end), random.Random(f"{zone} {year}"), []
     for line in LINES:
         wrong += differences(clock, zone, line, Rules(), chance)
-        wrong += differences(clock, zone, line, some_rules(chance, start, end), chance)
+        if chance.random() < 0.5:
+            wrong += differences(clock, zone, line, some_rules(chance, start, end), chance)
     assert wrong == []
 
 

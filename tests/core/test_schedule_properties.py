@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 
@@ -303,7 +304,7 @@ def _keys(cron: Cron, midnight: datetime) -> set[str]:
 TEXTS = st.text(max_size=60) | st.text("HhLW*/-,()0123456789 ?#@monfrijadely:TZ+.\u0661\uff11\t", max_size=60)
 
 
-@settings(max_examples=500, deadline=1000)
+@settings(max_examples=500, deadline=None)
 @given(TEXTS, st.sampled_from(["UTC", "Europe/London", "Pacific/Apia"]))
 @example("H(" * 5000, "UTC")
 @example("0-59/1," * 5000 + "0 * * * *", "UTC")
@@ -313,6 +314,7 @@ TEXTS = st.text(max_size=60) | st.text("HhLW*/-,()0123456789 ?#@monfrijadely:TZ+
 @example("9999-12-31", "Pacific/Apia")
 @example("2011-12-30", "Pacific/Apia")
 def test_any_text_is_a_schedule_or_is_refused(text: str, zone: str) -> None:
+    began = time.process_time()
     for parse in (
         lambda: parse_cron(text, zone),
         lambda: parse_cron(text, zone, name="any"),
@@ -332,3 +334,4 @@ def test_any_text_is_a_schedule_or_is_refused(text: str, zone: str) -> None:
         assert said
         assert "\n" not in said
         assert len(said) < 500
+    assert time.process_time() - began < 1
