@@ -16,6 +16,7 @@ ANSWERED = {
     "C": "double runs, lock races",
     "D": "crash, lease, zombie",
     "H": "database outage, failover",
+    "L": "YAML",
 }
 
 

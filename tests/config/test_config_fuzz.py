@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
+import re
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -51,7 +53,12 @@ def holds(text: bytes) -> None:
             assert len(job.hash) == 16
         return
     assert problems
-    assert all("\n" not in str(problem) and problem.line >= 1 for problem in problems)
+    content = text.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace")
+    lines = re.split(r"\r\n|\r|\n", content)
+    for problem in problems:
+        assert "\n" not in str(problem)
+        assert 1 <= problem.line <= max(1, len(lines)), problem
+        assert 1 <= problem.column <= max(map(len, lines)) + 2, problem
 
 
 @settings(max_examples=200, deadline=None)
@@ -92,6 +99,56 @@ def test_a_good_file_with_damage(data: st.DataObject) -> None:
         else:
             del text[at : at + data.draw(st.integers(1, 20))]
     holds(bytes(text))
+
+
+LINES = GOOD.splitlines(keepends=True)
+SCALARS = st.sampled_from(
+    ["", "null", "true", "1", "-1", "1.5", "15m", "'x'", '"', "'", "*a", "&a 1", "!t 1", "[]", "{}", "[a", "{a: b",
+     "|", ">-", "@daily", "a: b", "0 3 * * *", "* * * * *", "\u0663", "\uff10", "\u2013", "1:30", "010", "# x", "\t", "\u2028",
+     "\x85", "9" * 400, "2026-11-29", "Europe/Berlin", "0x1F", ".nan", "~", "?", "-"]
+).map(str.encode)  # fmt: skip
+NAMES = KEYS.map(str.encode) | st.sampled_from(
+    [b"<<", b"007", b"on", b"null", b"? a", b"a b", b"'a", b"[a]", b"{a}", b"", b"*a"]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_a_good_file_with_other_lines_scalars_and_keys(data: st.DataObject) -> None:
+    """Damage that keeps the shape of a file, as people do it: a line less or twice, another value, another key."""
+    lines = list(LINES)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(lines) - 1))
+        key, colon, value = lines[at].partition(b":")
+        match data.draw(st.sampled_from(["drop", "twice", "swap", "indent", "value", "key", "insert"])):
+            case "drop" if len(lines) > 1:
+                del lines[at]
+            case "twice":
+                lines.insert(data.draw(st.integers(0, len(lines))), lines[at])
+            case "swap":
+                other = data.draw(st.integers(0, len(lines) - 1))
+                lines[at], lines[other] = lines[other], lines[at]
+            case "indent":
+                lines[at] = b" " * data.draw(st.integers(0, 6)) + lines[at].lstrip(b" ")
+            case "value":
+                lines[at] = key + colon + b" " + data.draw(SCALARS) + b"\n"
+            case "key":
+                indent = key[: len(key) - len(key.lstrip(b" "))]
+                lines[at] = indent + data.draw(NAMES) + colon + value
+            case "insert":
+                lines.insert(at, b"    " + data.draw(NAMES) + b": " + data.draw(SCALARS) + b"\n")
+    end = data.draw(st.sampled_from([b"\n", b"\r\n", b"\r"]))
+    holds(b"".join(lines).replace(b"\n", end))
+
+
+ENTRIES = st.dictionaries(KEYS, LEAVES | TREES, max_size=6).map(lambda entry: {"call": "m:f", **entry})
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(st.sampled_from(["a", "b-c", "B", ""]) | st.text(max_size=5), ENTRIES, max_size=4), ENTRIES)
+def test_files_of_the_right_shape_and_wrong_values(jobs: dict[str, object], defaults: dict[str, object]) -> None:
+    defaults.pop("call", None)
+    holds(json.dumps({"version": 1, "defaults": defaults, "jobs": jobs}).encode())
 
 
 def test_every_cut_of_a_good_file() -> None:
