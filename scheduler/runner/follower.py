@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from scheduler.core.errors import SoloistError
-from scheduler.core.events import JobPaused, JobPlanned, JobResumed, PlanChanged, ZoneDataDiffers
+from scheduler.core.events import JobPaused, JobPlanned, JobResumed, JobSick, PlanChanged, ZoneDataDiffers
 from scheduler.core.model import SOLOIST, JobSpec
 from scheduler.runner.clock import new_id
 from scheduler.runner.edits import Edited, say_edit
@@ -37,6 +37,7 @@ class Follower:
         self._edit: Edited | None = None
         self._paused: dict[str, store_jobs.KnownJob] = {}
         self._resumed: set[str] = set()  # by us, and told
+        self._sick: dict[str, str] = {}
         self._zones: tuple[str, ...] = ()
         self._noted: str | None = None  # what the database has been told of our file
         self.tzdata = ""
@@ -159,7 +160,15 @@ class Follower:
     ) -> None:
         self._plan.swap(known, generation, specs)
         self._say_pauses(known)
+        self._say_sick()
         self.changed()
+
+    def _say_sick(self) -> None:
+        """Once for each job whose schedule cannot be worked out, not at each look."""
+        sick = {job.spec.name: job.sick for job in self._plan.jobs().values() if job.sick is not None}
+        for name in sick.keys() - self._sick.keys():
+            self._room.bus.publish(JobSick(replica=self._room.owner.name, job=name, error=sick[name]))
+        self._sick = sick
 
     def _say_pauses(self, known: tuple[store_jobs.KnownJob, ...]) -> None:
         """Who has been paused or resumed since we looked last. What Soloist did by itself is told by whoever did it."""

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from scheduler.core.model import JobSpec, Overlap
+from scheduler.core.model import Birth, JobSpec, Overlap
+from scheduler.core.policy import decide_due
 from scheduler.core.schedule import Due, due, next_after
 from scheduler.store.jobs import KnownJob
 
@@ -17,8 +18,9 @@ class Planned:
     """A job that this replica may tick.
 
     `watermark`: as last seen in the database. `next`: the first tick after it, None: none to come. `at_rest`: the job
-    stands still here (paused, removed, or another file's spec is in force). Moved by the ticker alone.
-    `_following`: the tick after `next`, in a tuple once the calendar has been asked for it.
+    stands still here: paused, removed, another file's spec is in force, or it is `sick`. Then the calendar could not
+    say when it ticks, which must not keep the others from ticking. Moved by the ticker alone. `_following`: the tick
+    after `next`, in a tuple once the calendar has been asked for it.
     """
 
     id: int
@@ -27,9 +29,18 @@ class Planned:
     watermark: datetime
     next: datetime | None = None
     at_rest: bool = False
+    sick: str | None = None
     _following: tuple[datetime | None] | None = None
 
-    def due(self, now: datetime) -> Due:
+    def births(self, now: datetime) -> tuple[Birth, ...]:
+        """How the ticks that are due come into the world."""
+        try:
+            return decide_due(self.spec, self._due(now), now)
+        except Exception as error:
+            self._fall_sick(error)
+            return ()
+
+    def _due(self, now: datetime) -> Due:
         """The ticks in (watermark, now]: most often `next` alone, which costs one look at the calendar."""
         if self.spec.schedule is None or self.next is None or self.next > now:
             return Due()
@@ -42,12 +53,23 @@ class Planned:
 
     def move(self, watermark: datetime) -> None:
         """The watermark is here; the calendar is asked only when it changed."""
+        try:
+            self._move(watermark)
+        except Exception as error:
+            self._fall_sick(error)
+
+    def _move(self, watermark: datetime) -> None:
         if self.next is None or watermark != self.watermark:
             if self._following is not None and watermark == self.next:
                 (self.next,) = self._following  # asked for already
             else:
                 self.next = None if self.spec.schedule is None else next_after(self.spec.schedule, watermark)
             self.watermark, self._following = watermark, None
+
+    def _fall_sick(self, error: Exception) -> None:
+        """It stands still until the plan is read again, which is tried with each heartbeat while a job is at rest."""
+        self.stand_down()
+        self.sick = f"{type(error).__name__}: {error}"
 
     def stand_down(self) -> None:
         """Not ours to tick, until the plan is read again."""

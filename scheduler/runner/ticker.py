@@ -16,7 +16,7 @@ from uuid import UUID
 
 from scheduler.core.events import TickLost, TickSkipped, TickWon
 from scheduler.core.model import Birth, SkipReason, Status, first_claim
-from scheduler.core.policy import decide_due, trust_window
+from scheduler.core.policy import trust_window
 from scheduler.runner.clock import new_id
 from scheduler.runner.plan import PlanInForce, Planned
 from scheduler.runner.room import Room
@@ -175,7 +175,7 @@ class Ticker:
         return left
 
     def _decide(self, job: Planned, now: datetime) -> Births:
-        return tuple([(new_id(), birth) for birth in decide_due(job.spec, job.due(now), now)])
+        return tuple([(new_id(), birth) for birth in job.births(now)])
 
     def _claim(self, chunk: list[Planned], now: datetime) -> Decided:
         """Claim one chunk; returns the jobs whose ticks are not all accounted for by it."""

@@ -155,6 +155,11 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
         "info",
         "changed: timeout: 60.0 → 90.0; next tick 2026-11-29T03:00:00Z",
     ),
+    (
+        ev.JobSick(**R, job="a", error="ValueError: unknown timezone"),
+        "error",
+        "error: nobody can say when it ticks (ValueError: unknown timezone): it stands still here, the others tick on",
+    ),
     (ev.JobEdited(**R, job="a", change="added"), "info", "added; no tick to come"),
     (
         ev.JobEdited(**R, job="a", change="removed"),

@@ -7,7 +7,7 @@ from typing import Any
 from replicas import HERE, eventually
 
 from scheduler.app import Soloist
-from scheduler.config.jobs_file import parse
+from scheduler.config.jobs_file import Plan, parse
 from scheduler.config.settings import Settings
 from scheduler.core.events import Event
 
@@ -15,11 +15,11 @@ from scheduler.core.events import Event
 class Local:
     """One replica, started; `close` drains it. `wait(job)`: the job's only run once it has ended."""
 
-    def __init__(self, url: str, jobs: str, name: str = "local", **settings: Any) -> None:
+    def __init__(self, url: str, jobs: str | Plan, name: str = "local", **settings: Any) -> None:
         self.events: list[Event] = []
         self._closed = False
         fields = {"replica": name, "lease": 5.0, "drain": 1.0, "seats": 8, **settings}
-        plan = parse(jobs.encode(), "jobs.yaml", HERE / "bodies")
+        plan = jobs if isinstance(jobs, Plan) else parse(jobs.encode(), "jobs.yaml", HERE / "bodies")
         self.parts, self.service = Soloist(Settings(**fields), plan, url, (self.events.append,)).wire()
         self.service.start()
 

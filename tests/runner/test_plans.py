@@ -11,10 +11,12 @@ import psycopg
 import pytest
 from local import Local
 from pooler import direct
-from replicas import eventually, jobs_file, once
+from replicas import HERE, eventually, jobs_file, once
 from scene import Scene
 
-from scheduler.core.events import AttemptStarted, EngineFailed, TickSkipped, TickWon
+from scheduler.config.jobs_file import parse
+from scheduler.core import zones
+from scheduler.core.events import AttemptStarted, EngineFailed, JobSick, TickSkipped, TickWon
 from scheduler.core.model import SkipReason
 from scheduler.store.replicas import HEARTBEAT
 
@@ -179,3 +181,32 @@ def test_a_lock_that_somebody_holds_ends_no_replica(
                 eventually(lambda r=room, w=watcher: w.execute(tries, (r,)).fetchone(), f"{room} waits for the lock")
     _goes_on(facts, "a", "local")
     assert not local.of(EngineFailed)
+
+
+@pytest.mark.case("C033")
+def test_a_job_whose_schedule_cannot_be_worked_out_stops_no_other(
+    start: Start, facts: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An image without the zone's data: the job stands still and says so once; it ticks when they are there again."""
+    entry = {"call": "effects:append", "isolation": "thread", "args": {"path": str(tmp_path / "seen")}}
+    healthy, sick = entry | {"every": "300ms"}, entry | {"schedule": "* * * * *", "timezone": "Asia/Tokyo"}
+    text = jobs_file(healthy=healthy, sick=sick)
+    plan = parse(text.encode(), "jobs.yaml", HERE / "bodies")  # read while all is well
+    names = zones._names()
+    for cache in (zones.load_zone, zones._year_spans):
+        cache.cache_clear()
+    monkeypatch.setattr(zones, "_names", lambda: names - {"Asia/Tokyo"})
+    local = start(plan)
+    assert "unknown timezone" in local.heard(JobSick, job="sick").error
+    for _ in range(3):  # looked at again and again
+        version = local.parts.plan.version
+        local.parts.follower.look_soon()
+        eventually(lambda seen=version: local.parts.plan.version > seen, "the plan is read again")
+    assert len(local.of(JobSick)) == 1
+    eventually(lambda: len(facts.rows("healthy")) > 5, "the healthy one ticks")
+    assert {row["status"] for row in facts.rows("healthy")} <= {"succeeded", "running"}
+    monkeypatch.undo()
+    local.parts.follower.look_soon()
+    eventually(
+        lambda: any(job.spec.name == "sick" and job.next for job in local.parts.plan.jobs().values()), "it is well"
+    )

@@ -116,7 +116,9 @@ class Ledger:
     @staticmethod
     def _attempts_are_whole(row: Row, attempts: dict[tuple[UUID, int], str]) -> None:
         ended = row["attempt"] - (row["status"] == "running")
-        assert all((row["id"], number) in attempts for number in range(1, ended + 1)), f"an attempt without record: {row}"
+        assert all((row["id"], number) in attempts for number in range(1, ended + 1)), (
+            f"an attempt without record: {row}"
+        )
         assert (row["id"], ended + 1) not in attempts, f"an attempt that never was: {row}"
 
     def _follow(self, job: Row, before: Row | None) -> None:

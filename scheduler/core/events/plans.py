@@ -27,6 +27,14 @@ class JobPlanned(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobSick(Event):
+    """The calendar cannot say when this job ticks. It stands still here until it can; the others tick on."""
+
+    job: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanChanged(Event):
     """What applying the file did to the jobs in the database."""
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import logging
 
-from scheduler.core.events import JobEdited, PlanChanged, PlanRefused, PlanReloaded, PlanRestored, ZoneDataDiffers
+from scheduler.core.events import (
+    JobEdited,
+    JobSick,
+    PlanChanged,
+    PlanRefused,
+    PlanReloaded,
+    PlanRestored,
+    ZoneDataDiffers,
+)
 from scheduler.core.redaction import cut
-from scheduler.edges.words.wording import Said, count, instant, say
+from scheduler.edges.words.wording import LONGEST_ERROR, Said, count, instant, say
 
 _LONGEST_PROBLEMS = 1500
 
@@ -34,6 +42,12 @@ def _job_edited(event: JobEdited) -> Said:
         return Said(logging.INFO, f"{text}; it ticks no more, a run that is active goes on")
     following = "no tick to come" if event.next_tick is None else f"next tick {instant(event.next_tick)}"
     return Said(logging.INFO, f"{text}; {following}")
+
+
+@say.register
+def _job_sick(event: JobSick) -> Said:
+    error = cut(event.error, LONGEST_ERROR)
+    return Said(logging.ERROR, f"nobody can say when it ticks ({error}): it stands still here, the others tick on")
 
 
 @say.register
