@@ -23,7 +23,9 @@ def test_the_repositorys_own_file_is_in_order() -> None:
 
 def test_the_file_says_what_it_is() -> None:
     text = (ROOT / "jobs.yaml").read_text(encoding="utf-8")
-    assert text.startswith("# The schedule of this repository's own jobs")
+    schema, what, *_ = text.splitlines()
+    assert (ROOT / schema.removeprefix("# yaml-language-server: $schema=./")).is_file(), "editors find the schema"
+    assert what.startswith("# The schedule of this repository's own jobs")
 
 
 def test_the_pulse_prints_one_line(begin: Callable, capsys: pytest.CaptureFixture[str]) -> None:
