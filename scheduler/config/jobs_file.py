@@ -18,13 +18,13 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from scheduler.config import calendar, complaints
-from scheduler.config.models import DefaultsSection, FileSection, JobSection, RetentionSection
+from scheduler.config.models import JOB_NAME, DefaultsSection, FileSection, JobSection, RetentionSection
 from scheduler.config.plan import Plan, in_file_order, nearest_place
 from scheduler.config.secrets import plain_secrets
 from scheduler.config.yaml_reader import LARGEST, Document, read_yaml
 from scheduler.core.dst import Dst
 from scheduler.core.errors import ConfigInvalid, Problem
-from scheduler.core.model import JOB_NAME, AfterCrash, Guard, JobSpec, LostContact, Misfire, Overlap, RetryPolicy
+from scheduler.core.model import AfterCrash, Guard, JobSpec, LostContact, Misfire, Overlap, RetryPolicy
 from scheduler.core.retention import Retention
 
 __all__ = ["Draft", "Plan", "load", "parse", "read"]

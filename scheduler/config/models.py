@@ -18,6 +18,7 @@ from scheduler.core.model import AfterCrash, FirstSight, Guard, Isolation, LostC
 from scheduler.core.schedule import parse_at, parse_cron, parse_every
 from scheduler.core.zones import load_zone
 
+JOB_NAME = "[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?"
 LONGEST_TEXT = 1000
 """Of what is parsed: zones, schedules, durations, words. A schedule of a million commas must not cost a minute."""
 

@@ -15,11 +15,10 @@ from annotated_types import Ge, Le
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
-from scheduler.config.models import LONGEST_TEXT, DefaultsSection, FileSection, JobSection
+from scheduler.config.models import JOB_NAME, LONGEST_TEXT, DefaultsSection, FileSection, JobSection
 from scheduler.config.schema_words import WORDS
 from scheduler.core.crontab import MACROS
 from scheduler.core.duration import format_duration
-from scheduler.core.model import JOB_NAME
 
 _LENGTHS = "([0-9]{1,9}d)?([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,9}s)?([0-9]{1,9}ms)?"
 _NAME = "[A-Za-z_][A-Za-z0-9_]*"

@@ -82,8 +82,6 @@ class Misfire:
     first_sight: FirstSight = FirstSight.WAIT
 
 
-JOB_NAME = "[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?"
-"""A job's name as a pattern: it becomes a CronJob's name, and others' names are derived from it."""
 PROSE = frozenset({"description", "owner", "runbook"})
 LATER: dict[str, Any] = {"lost_contact": LostContact.STOP, "jitter": 0.0, "pause_after_failures": None}
 """Keys that came after the first schema, with their defaults. At those they are no part of the hash: while a new

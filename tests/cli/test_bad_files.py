@@ -107,6 +107,7 @@ OTHERS = [
         ["jobs.yaml:5:5: jobs.a.timeout: '\uff11\uff15m' is not a duration"],
     ),
     (HEAD + b"    schedule: '@daily'\n    every: 5m\n", ["jobs.yaml:6:5: jobs.a.every: schedule is given already"]),
+    (HEAD + b"    timezone:\n", ["jobs.yaml:5:5: jobs.a.timezone: is empty; write e.g. Europe/London"]),
     (HEAD + b"    <<: {every: 5m}\n", ["jobs.yaml:5:5: jobs.a.<<: merge keys are not allowed"]),
 ]
 PARAMETERS = [

@@ -12,8 +12,8 @@ from desk import Desk
 
 import scheduler
 
-COMMANDS = ["serve", "exec", "check", "next", "diff", "schema", "init", "trigger", "runs", "replicas", "migrate", "purge"]
-COMMANDS += ["jobs", "explain", "pause", "resume", "audit", "backfill"]
+COMMANDS = ["serve", "exec", "check", "next", "diff", "schema", "init", "trigger", "runs", "replicas", "migrate"]
+COMMANDS += ["purge", "jobs", "explain", "pause", "resume", "audit", "backfill"]
 SHOW = """
 import sys
 from scheduler.cli.failures import run
