@@ -1,8 +1,8 @@
 """jobs.yaml as a JSON Schema (draft 2020-12), for editors: made from the models, so that it cannot fall behind them.
 
-It knows shapes, types, words and patterns. What needs a calendar, a zone list or two keys at once (an impossible cron
-line, `schedule` beside `every`, a plain secret) the reader of the file alone refuses; what the schema refuses, so does
-the reader. A test holds both.
+It knows shapes, types, words, patterns, and which keys need or exclude each other. What needs a calendar, a list of
+zones or the defaults (an impossible cron line, `after_crash: fail` beside retries, a plain secret) the reader of the
+file alone refuses; what the schema refuses, so does the reader. A test holds both.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SHAPES: dict[str, dict[str, Any]] = {
     "_zone": {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT, "examples": ["Europe/London", "UTC"]},
     "_cron": {
         "type": "string",
-        "pattern": rf"^[ \t\r\n]*([^ \t\r\n@]+([ \t]+[^ \t\r\n]+){{4}}|{'|'.join(MACROS)})[ \t\r\n]*$",
+        "pattern": rf"^[ \t\r\n]*([!-?A-~][!-~]*([ \t]+[!-~]+){{4}}|{'|'.join(MACROS)})[ \t\r\n]*$",
         "maxLength": LONGEST_TEXT,
         "examples": ["0 3 * * *", "*/15 8-18 * * 1-5", "@weekly"],
     },
@@ -42,7 +42,7 @@ _SHAPES: dict[str, dict[str, Any]] = {
     "_anchor": _INSTANT | {"examples": ["2026-01-01T03:00:00Z"]},
     "_from": _INSTANT | {"examples": ["2026-01-01"]},
     "_until": _INSTANT | {"examples": ["2026-12-31"]},
-    "_day_off": _INSTANT | {"examples": ["2026-12-25", "12-25"]},
+    "_day_off": {"type": "string", "pattern": "^([0-9]{4}-)?[0-9]{2}-[0-9]{2}$", "examples": ["2026-12-25", "12-25"]},
     "_call": {
         "type": "string",
         "pattern": rf"^{_NAME}(\.{_NAME})*:{_NAME}(\.{_NAME})*$",
@@ -51,6 +51,17 @@ _SHAPES: dict[str, dict[str, Any]] = {
     },
 }
 """What a validator of the models takes, by its name. Of one that is not here the schema knows the type alone."""
+
+_RECURS = {"anyOf": [{"required": ["schedule"]}, {"required": ["every"]}]}
+_TOGETHER = {
+    "allOf": [{"not": {"required": pair}} for pair in (["schedule", "every"], ["schedule", "at"], ["every", "at"])],
+    "dependentSchemas": {
+        "anchor": {"required": ["every"]},
+        "dst": {"required": ["schedule"]},
+        **{key: _RECURS for key in ("from", "until", "except", "once_per")},
+    },
+}
+"""A job's keys that exclude or need each other."""
 
 
 def jobs_schema() -> dict[str, Any]:
@@ -70,7 +81,7 @@ def jobs_schema() -> dict[str, Any]:
         "title": "Soloist: jobs.yaml",
         "description": "The schedule of a service's jobs; `soloist check` knows more than this schema.",
         **whole,
-        "$defs": {"job": _section(JobSection, "job"), "defaults": _section(DefaultsSection, "job")},
+        "$defs": {"job": _section(JobSection, "job") | _TOGETHER, "defaults": _section(DefaultsSection, "job")},
     }
 
 
@@ -153,7 +164,8 @@ def _shape_of_item(item: Any) -> dict[str, Any]:
 
 def _validators(field: FieldInfo) -> list[str]:
     """Names of the functions that read the key's value, also those inside a union."""
-    inner = [one for part in get_args(field.annotation) for one in getattr(part, "__metadata__", ())]
+    parts = () if getattr(field.annotation, "__origin__", None) is list else get_args(field.annotation)
+    inner = [one for part in parts for one in getattr(part, "__metadata__", ())]
     return [_name(one.func) for one in [*field.metadata, *inner] if isinstance(one, BeforeValidator)]
 
 

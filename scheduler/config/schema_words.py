@@ -5,7 +5,7 @@ from __future__ import annotations
 WORDS = {
     "file.version": "The version of this file's format: 1.",
     "file.timezone": "The zone of every job that names none; an IANA name.",
-    "file.defaults": "What each job may leave out; `retry` and `misfire` are merged key by key.",
+    "file.defaults": "What each job may leave out; `retry`, `misfire` and `dst` are merged key by key.",
     "file.retention": "How long finished runs are kept.",
     "file.jobs": "The jobs, by name: 1 to 52 of a-z, 0-9 and -, and neither begins nor ends with -.",
     "retention.succeeded": "How long runs that succeeded are kept.",

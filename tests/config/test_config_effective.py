@@ -22,6 +22,9 @@ retention: {succeeded: 10d, failed: 1h30m}
 jobs:
   cron: {schedule: "@weekly", timezone: Asia/Tokyo, once_per: week, call: "m.n:f.g", jitter: 90s}
   every: {every: 1500ms, call: "m:f", timeout: none, retry: {attempts: 1, backoff: 0s}}
+  limited: {schedule: H 2 * * *, from: 2026-01-01, until: 2026-12-31, except: [2026-12-25, 12-26], call: m:f,
+     dst: {gap: skip}}
+  anchored: {every: 8h, anchor: 2026-01-01T06:00, except: [01-01], call: "m:f"}
   once: {at: 2026-12-24T18:00, call: "m:f", misfire: {policy: all, within: 26h, first_sight: run}}
   by-hand: {call: "m:f", after_crash: fail, retry: {attempts: 1}, pause_after_failures: 5, isolation: thread}
   "007":

@@ -1,4 +1,4 @@
-"""docs/jobs-yaml.md: every key with its default, as the models have them, and examples that are read."""
+"""docs/jobs-yaml.md and docs/jobs.schema.json: every key with its default, as the models have them, and examples."""
 
 from __future__ import annotations
 
@@ -12,9 +12,35 @@ import pytest
 
 from scheduler.config.jobs_file import parse
 from scheduler.config.models import DefaultsSection, FileSection, JobSection
-from scheduler.config.schema import default_of, keys_of, section_of
+from scheduler.config.schema import default_of, jobs_schema, keys_of, section_of
+from scheduler.config.schema_words import WORDS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "jobs-yaml.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "jobs-yaml.md").read_text(encoding="utf-8")
+
+
+def test_the_schema_in_docs_is_that_of_the_models() -> None:
+    """After a change of the models: `soloist schema > docs/jobs.schema.json`."""
+    assert json.loads((DOCS / "jobs.schema.json").read_text(encoding="utf-8")) == jobs_schema()
+
+
+def test_every_key_of_the_schema_is_described_and_has_a_shape() -> None:
+    keys = {*all_keys(FileSection, "file"), *all_keys(JobSection, "job")}
+    assert keys == set(WORDS)
+    shapes = jobs_schema()["$defs"]["job"]["properties"]
+    for name, shape in shapes.items():
+        assert {"type", "enum", "anyOf", "const"} & set(shape), f"nothing is known of {name}"
+    assert shapes["timeout"]["default"] == "none"
+    assert shapes["retry"]["properties"]["backoff"]["default"] == "1m"
+
+
+def all_keys(kind: type, name: str) -> Iterator[str]:
+    """`job.retry`, `retry.attempts`: the names under which keys are described."""
+    for key, field in keys_of(kind):
+        yield f"{name}.{key}"
+        section = section_of(field)
+        if section is not None and section is not DefaultsSection:
+            yield from all_keys(section, key)
 
 
 def told(heading: str) -> dict[str, str]:

@@ -93,6 +93,8 @@ LINES = [
     ("schedule: '*/30 2 * * *'\ntimezone: Europe/Berlin\ntimeout: 10m",
      [f"schedule: {GAP.replace('02:30', '02:00')}it does not run then",
       f"schedule: {TWICE.replace('02:30', '02:00')}it runs both times"]),
+    ("schedule: 30 2 * * *\ntimezone: Europe/Berlin\ntimeout: 1h\ndst: {gap: skip, overlap: both}",
+     [f"schedule: {GAP}it does not run then", f"schedule: {TWICE}it runs both times"]),
     ("schedule: '@daily'\ntimezone: Africa/Cairo\ntimeout: 1h",
      ["schedule: 00:00 does not exist on 2027-04-30 in Africa/Cairo (the clocks jump to 01:00): "
       "it runs at 01:00 instead"]),
@@ -119,6 +121,8 @@ LINES = [
     # never again
     ("at: 2026-11-29T11:00:00Z\ntimeout: 1h",
      ["at: this instant is past (it is 2026-11-29T12:00Z): the job does not run by itself any more"]),
+    ("schedule: 0 3 * * *\ntimeout: 1h\nuntil: 2026-11-28",
+     ["until: no tick comes any more: the job does not run by itself"]),
     # zones
     ("timezone: EST\nschedule: 0 3 * * *\ntimeout: 1h",
      ["timezone: EST has no daylight saving; a place has: America/New_York"]),
