@@ -28,6 +28,11 @@ def append(ctx: RunContext, path: str) -> None:
     note(path, ctx.job, ctx.run_key, ctx.attempt, os.getpid())
 
 
+def sign(ctx: RunContext, path: str, word: str) -> None:
+    """One effect, with a word by which the spec is known that the body was begun with."""
+    note(path, ctx.job, ctx.run_key, ctx.attempt, word)
+
+
 def hold(ctx: RunContext, path: str, gate: str, slow: list[int] | None = None, seconds: float = 3600) -> str:
     """Begin, then work (a beat every 20 ms) until the gate stands open or the time is over.
 

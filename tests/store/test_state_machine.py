@@ -363,7 +363,13 @@ def _search(stage: Stage, examples: int, steps: int, **more: Any) -> None:
 
 
 def test_no_order_of_steps_breaks_a_promise(stage: Stage) -> None:
-    _search(stage, int(os.environ.get("EX", "30")), 30, derandomize=True, database=None)
+    _search(
+        stage,
+        int(os.environ.get("EX", "30")),
+        int(os.environ.get("ST", "30")),
+        derandomize="RND" not in os.environ,
+        database=None,
+    )
 
 
 @pytest.mark.full
