@@ -10,8 +10,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,5 @@ def test_a_tick_that_two_replicas_see_at_two_instants_runs_once(
     assert len(keys) == len(set(keys))
     assert [line[1] for line in fleet.lines("minutely")] == keys, "each label once, and in order"
     minutes = [datetime.fromisoformat(key.split("[")[0]) for key in keys]
-    assert [(later - earlier).total_seconds() for earlier, later in zip(minutes, minutes[1:])] == [60.0] * (
-        len(keys) - 1
-    )
+    assert {later - earlier for earlier, later in pairwise(minutes)} == {timedelta(minutes=1)}
     assert {at.second for _, at, _ in rows} <= {0, 60 - AHEAD}

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from own_time import PATH, START
+import psycopg
+from own_time import START
 from scene import Scene, registration
 from uuid_utils.compat import uuid7
 
@@ -31,7 +32,6 @@ from scheduler.core.schedule import At, Every
 from scheduler.store import claims, jobs, replicas
 from scheduler.store.apply import Applied, PlanFile, apply
 from scheduler.store.claims import Owner, Want
-from scheduler.store.connect import connect
 from scheduler.store.jobs import KnownJob
 from scheduler.store.replicas import Counts, Registration
 
@@ -84,6 +84,7 @@ class Player:
     """A replica. `known`: the jobs as it last read them; `held`: what it believes to run."""
 
     scene: Scene
+    applying: psycopg.Connection[Any]
     name: str
     file: int
     me: Registration = field(default_factory=registration)
@@ -103,10 +104,8 @@ class Player:
     def apply(self) -> Applied:
         """Put its file in force, if no newer one is, and read the jobs."""
         text = str(self.file)
-        with connect(self.scene.url, "apply") as connection:
-            connection.execute(PATH)
-            plan = PlanFile(text, text, {}, FILES[self.file])
-            applied = apply(connection, plan, self.me, lambda: UUID(str(uuid7())), self.after)
+        plan = PlanFile(text, text, {}, FILES[self.file])
+        applied = apply(self.applying, plan, self.me, lambda: UUID(str(uuid7())), self.after)
         self.generation = applied.generation
         self.read()
         return applied

@@ -6,14 +6,16 @@ path answers them. Each asking is a microsecond later than the one before, as wi
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
+import psycopg
 from scene import Scene
 
 # beyond the real time: the purge bounds what it looks at by the runs' ids, which tell the real time of their making
 START = datetime(2050, 1, 1, tzinfo=UTC)
-PATH = "SET search_path = test_time, pg_catalog"
+FOLLOW = "SET search_path = test_time, pg_catalog"
+HASTE = "SET synchronous_commit = off"  # thousands of commits, and nothing here is about what a crash leaves
 
 _INSTALL = """
 CREATE SCHEMA test_time;
@@ -40,8 +42,16 @@ class OwnTime:
         self._scene = scene
         if not scene.sql("SELECT 1 FROM pg_namespace WHERE nspname = 'test_time'"):
             scene.facts.execute(_INSTALL)  # type: ignore[call-overload]
-        scene.facts.execute(PATH)
-        scene.mine.greet_with(PATH)
+        self.tell(scene.facts)
+        scene.mine.greet_with(FOLLOW)
+        scene.mine.greet_with(HASTE)
+
+    @staticmethod
+    def tell(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+        """Have this connection follow it too; returns it."""
+        connection.execute(FOLLOW)
+        connection.execute(HASTE)
+        return connection
 
     def reset(self) -> None:
         """It is START again."""
@@ -56,8 +66,3 @@ class OwnTime:
         """What the database says."""
         found: Any = self._scene.sql("SELECT clock_timestamp() AS now")[0]["now"]
         return found.astimezone(UTC)
-
-
-def since_start(instant: datetime) -> timedelta:
-    """For messages: how long after START."""
-    return instant - START

@@ -19,9 +19,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from ledger import Ledger
-from own_time import PATH, START, OwnTime
+from own_time import START, OwnTime
 from scene import Scene
-from sqlalchemy import Connection, create_engine, event
+from sqlalchemy import Connection, create_engine
 from uuid_utils.compat import uuid7
 
 from scheduler.core.errors import AlreadyRunning, NotFound
@@ -58,9 +58,9 @@ class Stage:
     def __init__(self, url: str) -> None:
         self.scene = Scene(url)
         self.time = OwnTime(self.scene)
-        engine = create_engine("postgresql+psycopg://", creator=lambda: connect(url, "purge"))
-        event.listen(engine, "connect", lambda dbapi, _: dbapi.execute(PATH))
+        engine = create_engine("postgresql+psycopg://", creator=lambda: self.time.tell(connect(url, "purge")))
         self.purging: Connection = engine.connect()
+        self.applying = self.time.tell(connect(url, "apply"))
 
     def reset(self) -> None:
         for table in ("attempt", "run", "plan_job", "job", "replica", "config", "audit"):
@@ -70,6 +70,7 @@ class Stage:
     def close(self) -> None:
         self.purging.close()
         self.purging.engine.dispose()
+        self.applying.close()
         self.scene.close()
 
 
@@ -88,9 +89,12 @@ class Promises(RuleBasedStateMachine):
     @initialize(files=st.lists(st.integers(0, 1), min_size=3, max_size=3))
     def they_start(self, files: list[int]) -> None:
         for number, file in enumerate(files):
-            self.players.append(Player(self.scene, f"r{number}", file))
+            self.players.append(self._player(f"r{number}", file))
             self.players[-1].apply()
         self.ledger.look()
+
+    def _player(self, name: str, file: int) -> Player:
+        return Player(self.scene, self.stage.applying, name, file)
 
     # -- time, and what replicas do with it
 
@@ -173,7 +177,7 @@ class Promises(RuleBasedStateMachine):
         old = self.players[who]
         if said:
             self.scene.mine.run("leave", {"me": old.me.id, "fenced_writes": 0, "leases_lost": 0, "takeovers": 0})
-        self.players[who] = Player(self.scene, old.name, file)
+        self.players[who] = self._player(old.name, file)
         self._in_force(self.players[who])
 
     @rule(who=PLAYERS, file=st.integers(0, len(FILES) - 1))
@@ -337,7 +341,7 @@ class Promises(RuleBasedStateMachine):
                 self.finish(0, 0, Outcome.SUCCEEDED, False)
         else:
             raise AssertionError("what there was is not done with after a long time")
-        self.players[1:] = [Player(self.scene, player.name, player.file) for player in self.players[1:]]
+        self.players[1:] = [self._player(player.name, player.file) for player in self.players[1:]]
         for player in self.players[1:]:
             player.apply()
             self.ledger.look()
