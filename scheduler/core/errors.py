@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scheduler.core.redaction import printable
+
 
 class SoloistError(Exception):
     """An error with an exit code and, where there is one, the next step."""
@@ -41,10 +43,11 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
+        """One line, whatever keys the file has."""
         if self.line == 0:
-            return f"{self.path or self.file}: {self.message}"
+            return printable(f"{self.path or self.file}: {self.message}")
         where = f"{self.path}: " if self.path else ""
-        return f"{self.file}:{self.line}:{self.column}: {where}{self.message}"
+        return printable(f"{self.file}:{self.line}:{self.column}: {where}{self.message}")
 
 
 class ConfigInvalid(SoloistError):
