@@ -149,7 +149,8 @@ class Birth:
     `status`: `running` (wanted now), `queued`, or `skipped` with `skip_reason`.
     `if_blocked`: what the overlap index's refusal makes of it.
     `missed`: for the one row that stands for many, their number, from the tick `since` on; `capped`: or more, counting
-    stopped there. `delay`: seconds after the tick before it may be executed (jitter).
+    stopped there. Its `tick_key` names that stretch, for where the tick has a row of its own.
+    `delay`: seconds after the tick before it may be executed (jitter).
     """
 
     scheduled_at: datetime

@@ -165,9 +165,16 @@ def _skipped(spec: JobSpec, tick: datetime, reason: SkipReason = SkipReason.MISS
 
 
 def _many(spec: JobSpec, tick: datetime, found: Due, reason: SkipReason) -> Birth:
-    """One row, in the place of its newest `tick`, for the older ones of what was found."""
+    """One row, in the place of its newest `tick`, for the older ones of what was found.
+
+    Where that tick has a row of its own already (a pod was asked for it, a person filled it in), the row has the key
+    of the whole stretch: the others would else be without one.
+    """
+    assert spec.schedule is not None
+    assert found.older_first is not None
     row = _skipped(spec, tick, reason)
-    return replace(row, missed=found.older, since=found.older_first, capped=found.capped)
+    stretch = f"{tick_key(spec.schedule, found.older_first)}/{row.tick_key}"
+    return replace(row, tick_key=stretch, missed=found.older, since=found.older_first, capped=found.capped)
 
 
 def decide_pause(spec: JobSpec, watermark: datetime, now: datetime) -> Birth | None:

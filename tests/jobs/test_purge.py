@@ -147,6 +147,25 @@ def test_a_locked_run_is_left_and_nobody_waits(
     assert purge_history(plain, retention=KEEP).deleted["skipped"] == 1
 
 
+@pytest.mark.parametrize(("key", "days"), [("2026-11-29", 2), ("2026-W48", 8), ("2026-11", 32), ("manual:29", 0)])
+def test_what_stands_for_a_period_stays_until_that_is_over(
+    plain: Connection, past: Callable, connection: psycopg.Connection, key: str, days: int
+) -> None:
+    """However short the retention: without its row the period's next tick would run once more."""
+    past(40, ["succeeded"])
+    age = "round(extract(epoch FROM now() - scheduled_at) / 86400)"
+    for number in (days - 1, days, days + 1):
+        named = f"{key[:-2]}{number:02}" if number > 0 else "another"
+        connection.execute(
+            f"UPDATE soloist.run SET run_key = %s WHERE status = 'succeeded' AND {age} = %s", (named, number)
+        )
+    would = purge_history(plain, retention={"succeeded": 60.0}, dry_run=True).deleted
+    report = purge_history(plain, retention={"succeeded": 60.0}, max_rows=100)
+    assert (report.deleted, report.limit_hit) == (would, False)
+    left = connection.execute(f"SELECT {age} FROM soloist.run WHERE status = 'succeeded'").fetchall()
+    assert {int(number) for (number,) in left} == {number for number in (days - 1,) if number > 0}
+
+
 def test_the_walk_is_by_the_primary_key(plain: Connection, past: Callable, connection: psycopg.Connection) -> None:
     """No batch may read the table from end to end, however large the history is."""
     past(2000, ["succeeded"])

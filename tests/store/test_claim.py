@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -10,7 +11,8 @@ import pytest
 from scene import BASE, Scene, at, birth, spec
 
 from scheduler.core.errors import NotFound
-from scheduler.core.model import AfterCrash, Overlap, RetryPolicy, SkipReason, Status, Trigger
+from scheduler.core.model import AfterCrash, Misfire, Overlap, RetryPolicy, SkipReason, Status, Trigger
+from scheduler.core.policy import decide_tick
 from scheduler.store import claims
 from scheduler.store.claims import Request
 
@@ -88,6 +90,23 @@ def test_a_tick_whose_row_is_there_already_moves_the_watermark(scene: Scene) -> 
     assert answer.made == ()
     assert len(answer.moved) == 1
     assert len(scene.rows()) == 1
+
+
+def test_a_row_for_many_ticks_finds_a_place_beside_the_run_of_its_newest(scene: Scene) -> None:
+    """A pod was asked for that one, or a person filled it in, while nobody was there to claim the others."""
+    job = replace(ALLOW, misfire=Misfire(limit=2, grace=0.0))
+    scene.jobs(job)
+    pod = Request(uuid.uuid4(), "a", birth(5).run_key, Trigger.CRONJOB, "pod", scheduled_at=at(5))
+    claims.create_run(scene.mine, pod, scene.owner())
+    births = decide_tick(job, at(0), at(7.5))
+    assert births[0].run_key == pod.run_key
+    for _ in range(2):  # asked again, where the watermark could not move, there is nothing more to do
+        assert scene.claim(scene.owner(), scene.want(job, *births)).moved
+        scene.sql("UPDATE soloist.job SET watermark = %s", at(0))
+    (counted,) = [row for row in scene.rows() if row["result"]]
+    assert counted["result"] == {"missed": 5, "since": at(1).isoformat()}
+    assert counted["run_key"] == f"{birth(1).run_key}/{birth(5).run_key}"
+    assert len(scene.rows()) == 4
 
 
 def test_many_ticks_are_born_as_decided(scene: Scene) -> None:

@@ -1,5 +1,6 @@
 -- Looks at the next runs by id, oldest first, and deletes the expired among them, up to `room`. `last` is where the next
--- batch goes on, NULL at the end. A row that somebody has locked is left for the next purge.
+-- batch goes on, NULL at the end. A row that somebody has locked is left for the next purge. A run that stands for a period
+-- (`once_per`) stays until that is over, however short the retention: without it the period's next tick would run again.
 WITH span AS MATERIALIZED (
     SELECT id FROM soloist.run WHERE id > %(after)s::uuid AND id < %(before)s::uuid ORDER BY id LIMIT %(batch)s
 ), doomed AS MATERIALIZED (
@@ -14,6 +15,10 @@ WITH span AS MATERIALIZED (
           WHEN 'cancelled' THEN %(failed)s::timestamptz
           WHEN 'lost' THEN %(failed)s::timestamptz
       END
+      AND CASE WHEN r.run_key LIKE '____-__-__' THEN r.scheduled_at < clock_timestamp() - interval '48 hours'
+               WHEN r.run_key LIKE '____-W__' THEN r.scheduled_at < clock_timestamp() - interval '192 hours'
+               WHEN r.run_key LIKE '____-__' THEN r.scheduled_at < clock_timestamp() - interval '768 hours'
+               ELSE true END
     ORDER BY r.id
     LIMIT %(room)s
     FOR UPDATE SKIP LOCKED

@@ -10,4 +10,8 @@ SELECT EXISTS (
           WHEN 'cancelled' THEN %(failed)s::timestamptz
           WHEN 'lost' THEN %(failed)s::timestamptz
       END
+      AND CASE WHEN run_key LIKE '____-__-__' THEN scheduled_at < clock_timestamp() - interval '48 hours'
+               WHEN run_key LIKE '____-W__' THEN scheduled_at < clock_timestamp() - interval '192 hours'
+               WHEN run_key LIKE '____-__' THEN scheduled_at < clock_timestamp() - interval '768 hours'
+               ELSE true END
 )
