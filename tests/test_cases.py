@@ -13,8 +13,11 @@ from pathlib import Path
 TESTS = Path(__file__).parent
 ANSWERED = {
     "A": "cron parsing",
+    "B": "daylight saving, zones",
     "C": "double runs, lock races",
     "D": "crash, lease, zombie",
+    "E": "missed ticks",
+    "F": "edits, reload, rolling deploy",
     "H": "database outage, failover",
     "L": "YAML",
 }
