@@ -11,6 +11,8 @@ may be the first half of one (the beginning of the former content, an empty file
 from __future__ import annotations
 
 import hashlib
+import logging
+import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -149,13 +151,26 @@ class Reloader:
 
     def _watch(self, wake: Callable[[], None]) -> None:
         """Without it (a file system that tells nothing, no more watches to be had) the looks go on by themselves."""
-        folder = self._source.path.absolute().parent
+        file = self._source.path.absolute()
+        # it tells each change at INFO; our own log may be written in that very folder, and would go on for ever
+        logging.getLogger("watchfiles").setLevel(logging.WARNING)
         with suppress(OSError, RuntimeError):
             changes = watchfiles.watch(
-                folder, recursive=False, stop_event=self._ended, watch_filter=None, debounce=100, rust_timeout=2000
+                file.parent,
+                recursive=False,
+                stop_event=self._ended,
+                watch_filter=lambda _, path: _concerns(path, file.name),
+                debounce=100,
+                rust_timeout=2000,
             )
             for _ in changes:
                 wake()
+
+
+def _concerns(path: str, name: str) -> bool:
+    """Whether a change of this entry of the folder may be one of the file: its own, or of a ConfigMap's `..data`."""
+    changed = os.path.basename(path)
+    return changed == name or changed.startswith("..")
 
 
 def _hash(text: bytes) -> str:

@@ -275,3 +275,17 @@ def test_a_file_that_is_rewritten_all_the_time_costs_no_tick(fleet: Fleet, file:
     assert {status for _, status in rows[:-2]} == {"succeeded"}
     assert len(replica.events("AttemptStarted", job="long")) == 1, "what runs is left alone"
     assert os.path.exists(fleet.folder / "held")
+
+
+def test_a_busy_folder_is_no_edit_and_fills_no_log(fleet: Fleet, file: File) -> None:
+    """The log may be written beside the file: a line for each change of the folder would make the next one."""
+    replica = _start(fleet, file, jobs_file(a=file.job()))
+    for number in range(30):
+        (file.path.parent / "some.log").write_text(str(number))
+        before = len(fleet.lines()) - (number % 5 > 0)  # each fifth waits for a tick
+        eventually(lambda n=before: len(fleet.lines()) > n, "time goes by")
+    assert "change detected" not in replica.said()
+    assert "watchfiles" not in replica.said()
+    assert replica.events("PlanReloaded") == []
+    file.write(jobs_file(a=file.job(timeout="1m")))
+    _heard(replica, "PlanReloaded")
