@@ -108,7 +108,9 @@ class PlanInForce:
 
     def _planned(self, job: KnownJob, spec: JobSpec, spec_hash: str) -> Planned:
         old, at_rest = self._jobs.get(job.id), job.at_rest or job.spec_hash != spec_hash
-        if old is not None and not (at_rest or old.at_rest) and old.spec_hash == spec_hash:
+        alike = old is not None and not (at_rest or old.at_rest) and old.spec_hash == spec_hash
+        # what a failover has forgotten lies before where the ticker stands: then it has to go back
+        if old is not None and alike and job.watermark >= old.watermark:
             old.spec = spec  # its prose may differ; where it stands is the ticker's, who learns by itself what moved on
             return old
         planned = Planned(job.id, spec, spec_hash, job.watermark)
