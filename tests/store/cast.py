@@ -25,13 +25,15 @@ from scheduler.core.model import (
     Period,
     RetryPolicy,
     Status,
+    Trigger,
     first_claim,
 )
 from scheduler.core.policy import decide_tick
 from scheduler.core.schedule import At, Every
+from scheduler.runner.single import tick_of
 from scheduler.store import claims, jobs, replicas
 from scheduler.store.apply import Applied, PlanFile, apply
-from scheduler.store.claims import Owner, Want
+from scheduler.store.claims import Owner, Request, Want
 from scheduler.store.jobs import KnownJob
 from scheduler.store.replicas import Counts, Registration
 
@@ -156,3 +158,28 @@ def _first(spec: JobSpec, id_: UUID, birth: Birth) -> Claim:
 
 def _id() -> UUID:
     return uuid.UUID(str(uuid7()))
+
+
+def pod_request(player: Player, spec: JobSpec, at: datetime) -> Request:
+    """What a CronJob's pod asks for."""
+    tick = tick_of(spec, at)
+    return Request(
+        id=_id(),
+        job=spec.name,
+        run_key=tick.run_key,
+        trigger=Trigger.CRONJOB,
+        triggered_by=player.name,
+        tick_key=tick.tick_key,
+        scheduled_at=at,
+        if_blocked=Status.SKIPPED,
+    )
+
+
+def cancel(scene: Scene, run: UUID) -> None:
+    """What runs is asked to end; what has not begun ends here."""
+    scene.sql(
+        "UPDATE soloist.run SET cancel_requested_at = clock_timestamp(), ready_at = NULL,"
+        " status = CASE status WHEN 'running' THEN 'running' ELSE 'cancelled' END,"
+        " finished_at = CASE status WHEN 'running' THEN NULL ELSE clock_timestamp() END WHERE id = %s",
+        run,
+    )

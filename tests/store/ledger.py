@@ -98,7 +98,8 @@ class Ledger:
     def _birth_is_lawful(self, row: Row, job: Row) -> None:
         accounts, known = self.accounts[job["id"]], self.jobs.get(job["id"])
         accounts.keys.add(row["run_key"])
-        if row["result"] and "missed" in row["result"]:
+        counts = row["result"] is not None and "missed" in row["result"]
+        if counts:
             first = _oldest() if row["result"].get("or_more") else datetime.fromisoformat(row["result"]["since"])
             accounts.stretches.append((first, row["scheduled_at"]))
         if row["trigger"] in OF_TICKS:
@@ -107,7 +108,7 @@ class Ledger:
             assert row["skip_reason"] == "paused" or row["spec_hash"] == known["spec_hash"], f"a stale spec's: {row}"
             at_rest = known["paused_at"] is not None or known["removed_at"] is not None
             assert row["status"] == "skipped" or not at_rest, f"a tick of a job at rest: {row}"
-            other = accounts.ticks.setdefault(row["scheduled_at"], row["id"])
+            other = row["id"] if counts else accounts.ticks.setdefault(row["scheduled_at"], row["id"])
             assert other == row["id"], f"one tick twice: {row}"
         if row["status"] != "skipped" and _is_period(row["run_key"]):
             other = accounts.periods.setdefault(row["run_key"], row["id"])

@@ -5,7 +5,7 @@
 --         a key share on it) does not make the job invisible here.
 -- ins     the ticks that are due by the database's clock. The instant is read once: a tick that came due between two looks
 --         would seem refused by the overlap index. A row that stands for many ticks (`note`) has the key of their stretch where
---         its own is another's: that one stands for itself alone.
+--         its own is that of a run that somebody asked for: it stands for itself alone.
 -- refused what the overlap index would not take: a row all the same, skipped or waiting, so that the tick is accounted for.
 --         `one` waits if no other tick of its job does, nor one before it in this very claim.
 -- Membership in what a part returned is asked with NOT IN, which hashes; NOT EXISTS would compare each with each, because
@@ -34,7 +34,7 @@ WITH clock AS MATERIALIZED (
                              ready_at, started_at, finished_at, result, spec_hash)
     SELECT due.id, due.job,
            CASE WHEN due.note IS NOT NULL
-                 AND (SELECT old.result IS DISTINCT FROM due.note::jsonb FROM soloist.run old
+                 AND (SELECT old.trigger NOT IN ('schedule', 'catch_up') FROM soloist.run old
                       WHERE old.job = due.job AND old.run_key = due.run_key) THEN due.tick_key ELSE due.run_key END,
            due.scheduled_at, clock.now, due.trigger, due.status, due.skip_reason,
            won.exclusive, CASE due.status WHEN 'running' THEN 1 ELSE 0 END,
