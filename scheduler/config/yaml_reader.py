@@ -1,6 +1,6 @@
 """YAML 1.2 into plain values with the place of every entry, strictly: text is text, and nothing is guessed.
 
-ruamel.yaml scans and parses; the values are built here from its events, because we want less than YAML has (no tags,
+The libraries scan and parse; the values are built here from their events, because we want less than YAML has (no tags,
 aliases, merge keys or second documents), the place of every key, and every problem at once. Scalars follow the core
 schema of YAML 1.2: `no`, `on`, `10:30`, `2026-11-29` and `1_000` are text; `true`, `12`, `0x1F` and `1.5` are not.
 """
@@ -10,10 +10,10 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.events import (
     AliasEvent,
@@ -28,6 +28,7 @@ from ruamel.yaml.events import (
 )
 
 from scheduler.config.scalars import NotAllowed, resolve_scalar
+from scheduler.config.yaml_events import Events, can_be_quick, exact_events, quick_events
 from scheduler.core.errors import ConfigInvalid, Problem
 
 LARGEST = 8 * 1024 * 1024
@@ -62,7 +63,12 @@ def read_yaml(text: bytes, name: str) -> Document:
     content = _decoded(text, name)
     if len(content) > MOST_ENTRIES and sum(1 for _ in _ENTRY.finditer(content)) > MOST_ENTRIES:
         raise _invalid(name, (1, 1), f"the file has more than {MOST_ENTRIES:,} entries (or commas and colons)")
-    return _Reader(name, content).read()
+    if can_be_quick(content):
+        with suppress(ConfigInvalid):
+            document = _Reader(name, content, quick_events).read()
+            if not document.problems:
+                return document
+    return _Reader(name, content, exact_events).read()
 
 
 def _decoded(text: bytes, name: str) -> str:
@@ -95,8 +101,8 @@ def _invalid(name: str, place: Place, message: str) -> ConfigInvalid:
 
 
 class _Reader:
-    def __init__(self, name: str, content: str) -> None:
-        self._name = name
+    def __init__(self, name: str, content: str, events: Events) -> None:
+        self._name, self._parse = name, events
         self._content = content
         self._last: Place = (1, 1)
         self._document = Document(None, content, {(): (1, 1)})
@@ -119,10 +125,9 @@ class _Reader:
         return self._document
 
     def _events(self) -> Iterator[Event]:
-        """ruamel's events; whatever goes wrong in there becomes one problem with a place."""
-        parser = YAML(typ="safe", pure=True)
+        """Whatever goes wrong in there becomes one problem with a place."""
         try:
-            for event in parser.parse(self._content):
+            for event in self._parse(self._content):
                 self._last = _place(event)
                 yield event
         except MarkedYAMLError as error:
