@@ -39,20 +39,21 @@ from scheduler.store.replicas import Counts, Registration
 
 LEASE = 25.0
 _MISFIRE = Misfire(grace=15.0, within=100.0, limit=3)
-_ALL = replace(_MISFIRE, policy=MisfirePolicy.ALL)
+_ALL, _NEVER = (replace(_MISFIRE, policy=policy) for policy in (MisfirePolicy.ALL, MisfirePolicy.SKIP))
+_TWICE = RetryPolicy(2, 5.0, 60.0)
 
 
 def _job(name: str, every: float = 10.0, **fields: Any) -> JobSpec:
-    more: dict[str, Any] = {"misfire": _MISFIRE, "retry": RetryPolicy(2, 5.0, 60.0), **fields}
+    more: dict[str, Any] = {"misfire": _MISFIRE, "retry": RetryPolicy(1), **fields}
     return JobSpec(name=name, schedule=Every(every), call="effects:append", **more)
 
 
 PLAIN = {
     "skip": _job("skip", pause_after_failures=2),
-    "one": _job("one", overlap=Overlap.QUEUE, misfire=_ALL, jitter=4.0),
+    "one": _job("one", overlap=Overlap.QUEUE, misfire=_ALL, jitter=4.0, retry=_TWICE),
     "each": _job("each", overlap=Overlap.QUEUE_ALL, misfire=_ALL, after_crash=AfterCrash.FAIL),
     "newest": _job("newest", overlap=Overlap.REPLACE),
-    "free": _job("free", overlap=Overlap.ALLOW, misfire=replace(_MISFIRE, policy=MisfirePolicy.SKIP), crash_limit=2),
+    "free": _job("free", overlap=Overlap.ALLOW, misfire=_NEVER, crash_limit=2, retry=_TWICE),
     "daily": _job("daily", 20.0, once_per=Period.DAY, misfire=_ALL),
     "once": replace(
         _job("once"), schedule=At(START + timedelta(seconds=45)), misfire=replace(_MISFIRE, first_sight=FirstSight.RUN)

@@ -13,7 +13,7 @@ import psycopg
 from scene import Scene
 
 # beyond the real time: the purge bounds what it looks at by the runs' ids, which tell the real time of their making
-START = datetime(2050, 1, 1, tzinfo=UTC)
+START = datetime(2050, 1, 1, 20, tzinfo=UTC)
 FOLLOW = "SET search_path = test_time, pg_catalog"
 HASTE = "SET synchronous_commit = off"  # thousands of commits, and nothing here is about what a crash leaves
 
@@ -21,7 +21,7 @@ _INSTALL = """
 CREATE SCHEMA test_time;
 CREATE SEQUENCE test_time.microsecond MINVALUE 0 START 0;
 CREATE FUNCTION test_time.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
-    SELECT timestamptz '2050-01-01 00:00:00+00' + nextval('test_time.microsecond') * interval '1 microsecond'
+    SELECT timestamptz '2050-01-01 20:00:00+00' + nextval('test_time.microsecond') * interval '1 microsecond'
 $$;
 DO $$
 DECLARE one record;
