@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -97,7 +96,7 @@ class Player:
     held: dict[UUID, tuple[Claim, JobSpec]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.me = replace(self.me, id=UUID(str(uuid7())), name=self.name, lease=LEASE)
+        self.me = replace(self.me, id=new_id(), name=self.name, lease=LEASE)
         self.owner = Owner(self.me.id, self.name, LEASE)
 
     @property
@@ -108,7 +107,7 @@ class Player:
         """Put its file in force, if no newer one is, and read the jobs."""
         text = str(self.file)
         plan = PlanFile(text, text, {}, FILES[self.file])
-        applied = apply(self.applying, plan, self.me, lambda: UUID(str(uuid7())), self.after)
+        applied = apply(self.applying, plan, self.me, new_id, self.after)
         self.generation = applied.generation
         self.read()
         return applied
@@ -129,7 +128,7 @@ class Player:
                 births.append(replace(birth, status=Status.QUEUED) if wanted and granted <= 0 else birth)
                 granted -= wanted
             if births:
-                wants.append(Want(job.id, spec.hash, job.watermark, tuple((_id(), birth) for birth in births)))
+                wants.append(Want(job.id, spec.hash, job.watermark, tuple((new_id(), birth) for birth in births)))
         answer = claims.claim(self.scene.mine, self.owner, wants)
         self._seat(wants, {one.id: one.status for one in answer.made})
         marks = {want.job_id: want.births[-1][1].scheduled_at for want in wants}
@@ -157,15 +156,15 @@ def _first(spec: JobSpec, id_: UUID, birth: Birth) -> Claim:
     return first_claim(spec, id_, birth.run_key, birth.scheduled_at, birth.trigger)
 
 
-def _id() -> UUID:
-    return uuid.UUID(str(uuid7()))
+def new_id() -> UUID:
+    return UUID(str(uuid7()))
 
 
 def pod_request(player: Player, spec: JobSpec, at: datetime) -> Request:
     """What a CronJob's pod asks for."""
     tick = tick_of(spec, at)
     return Request(
-        id=_id(),
+        id=new_id(),
         job=spec.name,
         run_key=tick.run_key,
         trigger=Trigger.CRONJOB,
