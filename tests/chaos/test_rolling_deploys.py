@@ -109,7 +109,7 @@ def test_when_the_last_newer_replica_is_gone_the_older_file_is_in_force_again(
     """By itself: within a heartbeat of an end in good order, after the silence of one that was killed."""
     same = tick(fleet, "same")
     first = jobs_file(same=same, moved=tick(fleet, "old", "400ms"), gone=tick(fleet, "old"))
-    second = jobs_file(same=same, moved=tick(fleet, "new", "700ms"), added=tick(fleet, "new"))
+    second = jobs_file(same=same, moved=tick(fleet, "new", "700ms"), added=tick(fleet, "new", "600ms"))
     old = fleet.start(first, "old").ready()
     goes_on(fleet, "gone", 2)
     new = fleet.start(second, "new").ready()
