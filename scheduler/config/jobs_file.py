@@ -27,7 +27,7 @@ from scheduler.core.errors import ConfigInvalid, Problem
 from scheduler.core.model import AfterCrash, Guard, JobSpec, LostContact, Misfire, Overlap, RetryPolicy
 from scheduler.core.retention import Retention
 
-__all__ = ["Draft", "Plan", "load", "parse", "read"]
+__all__ = ["Draft", "Plan", "examine", "load", "parse", "read"]
 
 Section = TypeVar("Section", bound=BaseModel)
 
@@ -65,20 +65,16 @@ def read(path: Path) -> Draft:
             text = file.read(LARGEST + 1)
     except OSError as error:
         raise ConfigInvalid((Problem(str(path), 0, 0, "", f"cannot be read: {error.strerror}"),)) from None
-    return _draft(text, str(path), path.absolute().parent)
-
-
-def draft(text: bytes, name: str, root: Path) -> Draft:
-    """The same of bytes that were read already. Raises ConfigInvalid."""
-    return _draft(text, name, root)
+    return examine(text, str(path), path.absolute().parent)
 
 
 def parse(text: bytes, name: str = "jobs.yaml", root: Path | None = None) -> Plan:
     """Read the bytes of a file called `name` in messages. `root`: the folder of its callables. Raises ConfigInvalid."""
-    return _draft(text, name, root or Path.cwd()).whole()
+    return examine(text, name, root or Path.cwd()).whole()
 
 
-def _draft(text: bytes, name: str, root: Path) -> Draft:
+def examine(text: bytes, name: str, root: Path) -> Draft:
+    """As `read`, of bytes that are there already. Raises ConfigInvalid where they cannot be read at all."""
     document = read_yaml(text, name)
     content_hash = hashlib.sha256(text).hexdigest()[:16]
     return _Composer(document, name).draft(content_hash, root)

@@ -6,21 +6,20 @@ import threading
 from collections.abc import Callable
 
 from scheduler.core.errors import SoloistError
-from scheduler.core.events import JobPaused, JobPlanned, JobResumed, JobSick, PlanChanged, ZoneDataDiffers
-from scheduler.core.model import SOLOIST, JobSpec
+from scheduler.core.events import JobPlanned, PlanChanged
+from scheduler.core.model import JobSpec
 from scheduler.runner.clock import new_id
 from scheduler.runner.edits import Edited, say_edit
+from scheduler.runner.news import News
 from scheduler.runner.plan import PlanInForce
 from scheduler.runner.reloader import Reloader
-from scheduler.runner.room import Room
+from scheduler.runner.room import LONGEST_WAIT, Room
 from scheduler.runner.ticker import Ticker
 from scheduler.store import jobs as store_jobs
 from scheduler.store import pauses, replicas
 from scheduler.store.apply import Applied
 from scheduler.store.engine import Session
 from scheduler.store.replicas import Pulse
-
-LONGEST_WAIT = 15.0  # seconds: a clock that was set, or a machine that slept, is noticed
 
 
 class Follower:
@@ -35,10 +34,7 @@ class Follower:
         self._in_force: int | None = None
         self._outdated, self._stale = threading.Event(), threading.Event()
         self._edit: Edited | None = None
-        self._paused: dict[str, store_jobs.KnownJob] = {}
-        self._resumed: set[str] = set()  # by us, and told
-        self._sick: dict[str, str] = {}
-        self._zones: tuple[str, ...] = ()
+        self._news = News(room)
         self._noted: str | None = None  # what the database has been told of our file
         self.tzdata = ""
         self.reloader: Reloader | None = None
@@ -123,7 +119,7 @@ class Follower:
             return LONGEST_WAIT
         left = (until - self._room.clock.now()).total_seconds()
         if left <= 0:
-            self._say_ended(pauses.end_pauses(self._session, new_id))
+            self._news.resumed(pauses.end_pauses(self._session, new_id))
             self._swap(store_jobs.read_jobs(self._session), self._plan.generation)
             left = 0.1  # where another replica is at it, or its clock is right and ours is early
         return min(left, LONGEST_WAIT)
@@ -153,58 +149,15 @@ class Follower:
                     removed=applied.removed,
                 )
             )
-        self._compare_zones(applied.tzdata)
+        self._news.zones(self.tzdata, applied.tzdata)
 
     def _swap(
         self, known: tuple[store_jobs.KnownJob, ...], generation: int, specs: tuple[JobSpec, ...] | None = None
     ) -> None:
         self._plan.swap(known, generation, specs)
-        self._say_pauses(known)
-        self._say_sick()
+        self._news.pauses(known, self._plan.specs)
+        self._news.sick(self._plan.jobs().values())
         self.changed()
-
-    def _say_sick(self) -> None:
-        """Once for each job whose schedule cannot be worked out, not at each look."""
-        sick = {job.spec.name: job.sick for job in self._plan.jobs().values() if job.sick is not None}
-        for name in sick.keys() - self._sick.keys():
-            self._room.bus.publish(JobSick(replica=self._room.owner.name, job=name, error=sick[name]))
-        self._sick = sick
-
-    def _say_pauses(self, known: tuple[store_jobs.KnownJob, ...]) -> None:
-        """Who has been paused or resumed since we looked last. What Soloist did by itself is told by whoever did it."""
-        names = self._plan.specs
-        paused = {job.name: job for job in known if job.paused and not job.removed and job.name in names}
-        for name, job in paused.items():
-            before = self._paused.get(name)
-            if job.paused_by != SOLOIST and (before is None or before.pause != job.pause):
-                reason, until = job.paused_reason or "", job.paused_until
-                said = JobPaused(
-                    replica=self._room.owner.name, job=name, by=job.paused_by or "", reason=reason, until=until
-                )
-                self._room.bus.publish(said)
-        for name in self._paused.keys() - paused.keys() - self._resumed:
-            self._room.bus.publish(JobResumed(replica=self._room.owner.name, job=name))
-        self._paused, self._resumed = paused, set()
-
-    def _say_ended(self, ended: tuple[pauses.Resumed, ...]) -> None:
-        for one in ended:
-            reason = "" if one.until is None else f"its pause was until {one.until.isoformat()}"
-            said = JobResumed(
-                replica=self._room.owner.name,
-                job=one.job,
-                by=SOLOIST,
-                reason=reason,
-                missed=one.missed,
-                capped=one.capped,
-            )
-            self._room.bus.publish(said)
-        self._resumed = {one.job for one in ended}
-
-    def _compare_zones(self, others: tuple[str, ...]) -> None:
-        differing = tuple(version for version in others if version != self.tzdata)
-        if differing and differing != self._zones:
-            self._room.bus.publish(ZoneDataDiffers(replica=self._room.owner.name, mine=self.tzdata, others=differing))
-        self._zones = differing
 
     def say(self) -> None:
         """Each job's next tick, and how its last run stands."""

@@ -22,7 +22,7 @@ from pathlib import Path
 import watchfiles
 
 from scheduler.config.check import check_draft
-from scheduler.config.jobs_file import draft
+from scheduler.config.jobs_file import examine
 from scheduler.config.plan import Plan
 from scheduler.config.yaml_reader import LARGEST
 from scheduler.core.errors import ConfigInvalid, Problem
@@ -33,7 +33,8 @@ from scheduler.runner.room import Room
 POLL = 2.0  # seconds between two looks where nothing tells of a change
 STILL = 0.3  # seconds that a content must stand unchanged
 HALF = 2.5  # the same for what may be half of one
-RESTLESS = 4.0  # seconds after which a file that is written all the time is taken as it is
+RESTLESS = 4.0  # seconds after which of a file that is written all the time
+BRIEF = 0.05  # so much stillness is enough: longer than a write takes
 TOLD = 20  # problems that are told of
 
 
@@ -103,8 +104,8 @@ class Reloader:
             restless = now if self._seen is None else self._seen.restless_since
             self._seen = _Seen(text, now, restless)
         half = text is None or (len(text) < len(self._good) and self._good.startswith(text))
-        still = self._seen.since + (HALF if half else STILL)
-        return min(still, max(self._seen.restless_since + RESTLESS, self._seen.since)) - now
+        restless = now - self._seen.restless_since >= RESTLESS
+        return self._seen.since + (HALF if half else BRIEF if restless else STILL) - now
 
     def _read(self) -> bytes | None:
         with suppress(OSError), self._source.path.open("rb") as file:
@@ -132,7 +133,7 @@ class Reloader:
         source = self._source
         if text is None:
             raise ConfigInvalid((Problem(source.name, 0, 0, "", "cannot be read, or is gone"),))
-        made = draft(text, source.name, source.root)
+        made = examine(text, source.name, source.root)
         problems = check_draft(made)
         if problems:
             raise ConfigInvalid(problems)

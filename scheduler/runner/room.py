@@ -14,6 +14,8 @@ from scheduler.runner.clock import SystemClock
 from scheduler.store.claims import Owner
 from scheduler.store.engine import Blocked, ContactLost
 
+LONGEST_WAIT = 15.0  # seconds: waits are capped, so that a clock that was set or a machine that slept is noticed
+
 
 @dataclass(frozen=True, slots=True)
 class Room:

@@ -33,7 +33,7 @@ from scheduler.runner.dedicated import open_dedicated
 from scheduler.runner.follower import Follower
 from scheduler.runner.keeper import Charge, Keeper
 from scheduler.runner.plan import PlanInForce
-from scheduler.runner.room import Loop, Room
+from scheduler.runner.room import LONGEST_WAIT, Loop, Room
 from scheduler.runner.seats import Held, Seats
 from scheduler.runner.settler import Settler
 from scheduler.runner.sweeper import Sweeper
@@ -45,7 +45,6 @@ from scheduler.store.wakeup import PLAN, Wakeup
 LAST_WORDS = 4.0  # seconds that stopped bodies and unwritten outcomes have at the end
 MORE_WORDS = 6.0  # and so many more, of those that the drain has not used, while the database can be written to
 PATIENCE = 1.0  # seconds for a database call that is on its way when its thread is to end
-LONGEST_WAIT = 15.0  # seconds: waits are capped, so that a clock that was set or a machine that slept is noticed
 
 
 @dataclass(frozen=True, slots=True)

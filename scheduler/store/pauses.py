@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from scheduler.core.errors import SoloistError
-from scheduler.core.model import SOLOIST, Birth
+from scheduler.core.model import SOLOIST
 from scheduler.core.policy import decide_pause
 from scheduler.store.claims import note_of
 from scheduler.store.engine import Blocked, Session
@@ -118,7 +118,7 @@ def end_pauses(session: Session, new_id: Callable[[], UUID]) -> tuple[Resumed, .
 
 def _end(session: Session, job: FullJob, upto: datetime, said: Said, new_id: Callable[[], UUID]) -> Resumed | None:
     """End the pause as it was read, its ticks counted up to `upto`. None: it is not so any more."""
-    birth = _counted(session, job, upto)
+    birth = decide_pause(job.spec, job.watermark, upto)
     asked: dict[str, Any] = {
         "job": job.id,
         "paused_at": job.paused_at,
@@ -128,6 +128,7 @@ def _end(session: Session, job: FullJob, upto: datetime, said: Said, new_id: Cal
         "upto": upto,
         "id": new_id(),
         "run_key": None if birth is None else birth.run_key,
+        "tick_key": None if birth is None else birth.tick_key,
         "scheduled_at": None if birth is None else birth.scheduled_at,
         "note": None if birth is None else note_of(birth),
     }
@@ -138,14 +139,6 @@ def _end(session: Session, job: FullJob, upto: datetime, said: Said, new_id: Cal
     return Resumed(
         job.name, job.paused_until, birth.missed or 0, since=birth.since, last=birth.scheduled_at, capped=birth.capped
     )
-
-
-def _counted(session: Session, job: FullJob, upto: datetime) -> Birth | None:
-    """The row for the pause's ticks, in the place of the newest that has none: after a backfill some have."""
-    birth = decide_pause(job.spec, job.watermark, upto)
-    while birth is not None and session.run("find_run", {"job": job.name, "run_key": birth.run_key}):
-        birth = decide_pause(job.spec, job.watermark, birth.scheduled_at - timedelta(microseconds=1))
-    return birth
 
 
 @dataclass(frozen=True, slots=True)

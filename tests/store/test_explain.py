@@ -160,6 +160,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "upto": NOW,
         "id": ME,
         "run_key": "k",
+        "tick_key": "j/k",
         "scheduled_at": NOW,
         "note": "{}",
         "who": "me",

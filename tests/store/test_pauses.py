@@ -216,7 +216,7 @@ def test_a_pause_that_is_made_longer_meanwhile_goes_on(scene: Scene) -> None:
     assert scene.rows() == []
 
 
-def test_the_row_stands_where_no_run_does(scene: Scene) -> None:
+def test_the_row_makes_way_for_a_run_of_its_tick(scene: Scene) -> None:
     """Somebody has backfilled the newest tick of the pause: that one has its row, and the others still need theirs."""
     hour = _expired(scene, HOURLY)
     key = (hour - timedelta(hours=2)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -228,8 +228,11 @@ def test_the_row_stands_where_no_run_does(scene: Scene) -> None:
         hour - timedelta(hours=2),
     )
     (ended,) = pauses.end_pauses(scene.mine, uuid7)
-    assert (ended.missed, ended.last) == (1, hour - timedelta(hours=3))
-    assert [row["status"] for row in scene.rows()] == ["skipped", "queued"]
+    assert (ended.missed, ended.last) == (2, hour - timedelta(hours=2))
+    assert {row["run_key"]: row["status"] for row in scene.rows()} == {
+        key: "queued",
+        f"{(hour - timedelta(hours=3)).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}/{key}": "skipped",
+    }
     assert scene.known()["a"].watermark == hour - timedelta(minutes=90)
 
 
