@@ -8,14 +8,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from desk import JOBS, Desk, end_server, end_tree
+from desk import JOBS, Desk, clean_environment, end_server, end_tree
+from preloaded import Preloaded
 from scene import Scene
 
 
+@pytest.fixture(scope="session")
+def loaded() -> Iterator[Preloaded]:
+    process = Preloaded(clean_environment())
+    yield process
+    process.close()
+
+
 @pytest.fixture
-def desk() -> Iterator[Desk]:
+def desk(loaded: Preloaded) -> Iterator[Desk]:
     """A folder with callables and no database. Its path is short, for the embedded server's socket."""
-    made = Desk(Path(tempfile.mkdtemp(prefix="sl-")))
+    made = Desk(Path(tempfile.mkdtemp(prefix="sl-")), loaded=loaded)
     (made.folder / "work.py").write_text(JOBS)
     try:
         yield made

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from preloaded import Preloaded
 
 REPO = Path(__file__).parents[2]
 LIMIT = 60.0
@@ -89,8 +90,18 @@ class Desk:
     folder: Path
     env: dict[str, str] = field(default_factory=dict)
     started: list[Running] = field(default_factory=list)
+    loaded: Preloaded | None = None
 
     def run(self, *words: str, env: dict[str, str] | None = None) -> Answer:
+        """A command to its end, in a copy of a process that has it loaded if there is one."""
+        if self.loaded is None or any(name.startswith(("PYTHON", "LC_")) for name in env or {}):
+            return self.run_afresh(*words, env=env)
+        answer = Answer(*self.loaded.run(words, self.folder, self.environment(env), LIMIT))
+        assert "Traceback" not in answer.err, answer.err
+        return answer
+
+    def run_afresh(self, *words: str, env: dict[str, str] | None = None) -> Answer:
+        """The same in an interpreter that begins with it, as a person's does."""
         done = subprocess.run(
             [sys.executable, "-m", "scheduler", *words],
             cwd=self.folder,
@@ -126,8 +137,13 @@ class Desk:
         (self.folder / "jobs.yaml").write_text(json.dumps({"version": 1, "jobs": entries}))
 
     def environment(self, more: dict[str, str] | None = None) -> dict[str, str]:
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("SOLOIST_", "PYTEST_")) and k != "NO_COLOR"}
-        return clean | {"PYTHONPATH": str(REPO)} | self.env | (more or {})
+        return clean_environment() | self.env | (more or {})
+
+
+def clean_environment() -> dict[str, str]:
+    """A shell's that nobody has set anything of Soloist's in."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("SOLOIST_", "PYTEST_")) and k != "NO_COLOR"}
+    return clean | {"PYTHONPATH": str(REPO)}
 
 
 def end_tree(pid: int) -> None:

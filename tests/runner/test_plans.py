@@ -98,7 +98,7 @@ def test_queued_runs_of_a_removed_job_say_why_they_never_ran(start: Start, facts
     )
     new = start(jobs_file(keep=_tick(tmp_path)), name="new")
     eventually(lambda: [row["skip_reason"] for row in facts.rows("gone")] == ["stale_config"], "it says so")
-    assert new.of(TickSkipped, reason=SkipReason.STALE_CONFIG)
+    eventually(lambda: new.of(TickSkipped, reason=SkipReason.STALE_CONFIG), "and the event, which follows the row")
 
 
 @pytest.mark.full
