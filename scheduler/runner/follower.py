@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from scheduler.core.errors import SoloistError
-from scheduler.core.events import JobPlanned, PlanChanged
+from scheduler.core.events import JobPlanned, PlanChanged, PlanDelayed
 from scheduler.core.model import JobSpec
 from scheduler.runner.clock import new_id
 from scheduler.runner.edits import Edited, say_edit
@@ -35,6 +35,7 @@ class Follower:
         self._outdated, self._stale = threading.Event(), threading.Event()
         self._edit: Edited | None = None
         self._news = News(room)
+        self._delay: str | None = None  # why a sound edit is not in force yet
         self._noted: str | None = None  # what the database has been told of our file
         self.tzdata = ""
         self.reloader: Reloader | None = None
@@ -84,9 +85,9 @@ class Follower:
                 self.offer(edit, self._plan.generation)
                 self._outdated.set()
         wait = min(wait, self.follow())
-        if reloader is not None and reloader.problem != self._noted:
-            replicas.note_problem(self._session, self._room.owner.id, reloader.problem)
-            self._noted = reloader.problem
+        if reloader is not None and (problem := reloader.problem or self._delay) != self._noted:
+            replicas.note_problem(self._session, self._room.owner.id, problem)
+            self._noted = problem
         return wait
 
     def follow(self) -> float:
@@ -95,15 +96,22 @@ class Follower:
             self._outdated.clear()
             try:
                 self.take()
-            except SoloistError:
+            except SoloistError as error:
                 self._in_force = None  # the next heartbeat tries again
                 if self._edit is not None:
                     self._outdated.set()
+                    self._put_off(self._edit, str(error))
                     return 1.0
         elif self._stale.is_set():
             self._stale.clear()
             self._read()
         return self._end_pauses()
+
+    def _put_off(self, edit: Edited, error: str) -> None:
+        """An edit that is tried again and again is told of once."""
+        if self._delay is None:
+            self._room.bus.publish(PlanDelayed(replica=self._room.owner.name, file=edit.file, error=error))
+        self._delay = f"{edit.file} is in order, but cannot be put in force yet: {error[:400]}"
 
     def _read(self) -> None:
         known = store_jobs.read_jobs(self._session)
@@ -138,7 +146,7 @@ class Follower:
         known = store_jobs.read_jobs(self._session)
         self._swap(known, applied.generation, None if edit is None else edit.jobs)
         if edit is not None:
-            self._edit = None
+            self._edit = self._delay = None
             say_edit(self._room, self._plan, edit, before, applied)
         elif applied.added or applied.changed or applied.removed:
             self._room.bus.publish(

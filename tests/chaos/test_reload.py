@@ -10,7 +10,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from pooler import direct
 from replicas import Fleet, Replica, eventually, jobs_file
 
 
@@ -289,3 +291,21 @@ def test_a_busy_folder_is_no_edit_and_fills_no_log(fleet: Fleet, file: File) -> 
     assert replica.events("PlanReloaded") == []
     file.write(jobs_file(a=file.job(timeout="1m")))
     _heard(replica, "PlanReloaded")
+
+
+def test_an_edit_that_the_database_does_not_take_just_now_is_told_and_tried_again(fleet: Fleet, file: File) -> None:
+    replica = _start(fleet, file, jobs_file(a=file.job()))
+    eventually(lambda: len(fleet.lines()) > 2, "it ticks")
+    problem = "SELECT file_problem FROM soloist.replica"
+    with psycopg.connect(direct(fleet.url)) as stranger:
+        stranger.execute("LOCK TABLE soloist.config IN EXCLUSIVE MODE")
+        file.write(jobs_file(a=file.job(timeout="1m")))
+        _heard(replica, "PlanDelayed", file="jobs.yaml")
+        eventually(lambda: "in order, but" in (fleet.sql(problem)[0][0] or ""), "`replicas` has it")
+        ticked = len(fleet.lines())
+        eventually(lambda: len(fleet.lines()) > ticked + 2, "the former plan goes on")
+        assert not replica.events("PlanReloaded")
+    _heard(replica, "PlanReloaded", in_force=True)
+    eventually(lambda: fleet.sql(problem) == [(None,)], "and that is over")
+    assert len(replica.events("PlanDelayed")) == 1, "told once, however often it was tried"
+    assert _spec(fleet, "a")["timeout"] == 60

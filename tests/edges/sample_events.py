@@ -172,6 +172,12 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
         "error: jobs.yaml was edited and is not taken, the former plan goes on: 1 problem: "
         "jobs.yaml:3:5: jobs.a.call: is missing",
     ),
+    (
+        ev.PlanDelayed(**R, file="jobs.yaml", error="somebody holds a lock"),
+        "warning",
+        "warning: jobs.yaml was edited and is in order, but cannot be put in force yet (somebody holds a lock): "
+        "it is tried every second",
+    ),
     (ev.PlanRestored(**R, file="jobs.yaml"), "info", "jobs.yaml is again what this replica works by"),
     (
         ev.ZoneDataDiffers(**R, mine="2026.2", others=("2026.1",)),

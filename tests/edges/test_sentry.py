@@ -16,7 +16,7 @@ from ingest_endpoint import Endpoint, running_endpoint
 from replicas import eventually
 from sample_events import RUN_ID, SAMPLES, ended, lost_tick, taken_over
 
-from scheduler.core.events import AttemptEnded, Bus, Event, RunTakenOver
+from scheduler.core.events import AttemptEnded, Bus, Event, JobPaused, JobSick, PlanRefused, RunTakenOver
 from scheduler.core.model import Outcome, Status
 from scheduler.core.redaction import Redaction
 from scheduler.edges.sentry import QUEUE, SentryListener
@@ -71,6 +71,11 @@ def sent(endpoint: Endpoint, *events: Event) -> list[dict]:
     return endpoint.events
 
 
+def halts(event: Event) -> bool:
+    """Whether it keeps jobs from running until a person acts."""
+    return isinstance(event, PlanRefused | JobSick) or (isinstance(event, JobPaused) and event.by == "soloist")
+
+
 def test_a_failed_run_is_one_event_with_its_tags(endpoint: Endpoint) -> None:
     tail = "".join(f"line {n}\n" for n in range(100))
     failed = ended(Status.FAILED, attempt=3, error_class="jobs.Boom", error_text="no paper", output_tail=tail)
@@ -115,10 +120,45 @@ def test_every_bad_end_is_one_event(endpoint: Endpoint, bad: Event, outcome: str
     assert event["fingerprint"] == ["daily-registry", kind]
 
 
+@pytest.mark.parametrize(
+    ("trouble", "level", "tags"),
+    [
+        (
+            PlanRefused(replica="replica-1", file="jobs.yaml", problems=("jobs.yaml:3:5: a: unknown key", "1 more")),
+            "error",
+            {"file": "jobs.yaml"},
+        ),
+        (JobSick(replica="replica-1", job="daily-registry", error="unknown timezone"), "error", {}),
+        (
+            JobPaused(replica="replica-1", job="daily-registry", by="soloist", reason="5 bad ends in a row"),
+            "warning",
+            {},
+        ),
+    ],
+)
+def test_what_keeps_jobs_from_running_is_one_event(
+    endpoint: Endpoint, trouble: PlanRefused | JobSick | JobPaused, level: str, tags: dict[str, str]
+) -> None:
+    (event,) = sent(endpoint, trouble)
+    subject = trouble.file if isinstance(trouble, PlanRefused) else trouble.job
+    kind = type(trouble).__name__
+    assert event["fingerprint"] == [subject, kind]
+    assert event["level"] == level
+    assert event["tags"] == {"replica": "replica-1", **(tags or {"job": subject})}
+    (exception,) = event["exception"]["values"]
+    assert exception["type"] == kind
+    match trouble:
+        case PlanRefused(problems=problems):
+            assert exception["value"].splitlines() == ["The former plan goes on.", *problems]
+        case JobSick(error=text) | JobPaused(reason=text):
+            assert exception["value"] == text
+    assert "extra" not in event
+
+
 def test_nothing_else_is_sent(endpoint: Endpoint) -> None:
     """No retries in between, no losers, no take-overs that go on, no shutdown; and one event at the end of the row."""
     bad = (Status.FAILED, Status.TIMED_OUT, Status.LOST)
-    harmless = [event for event, _, _ in SAMPLES if getattr(event, "status", None) not in bad]
+    harmless = [event for event, _, _ in SAMPLES if getattr(event, "status", None) not in bad and not halts(event)]
     losers = [lost_tick(status=status) for status in bad]
     assert len(harmless) > 25
     found = sent(
@@ -129,14 +169,18 @@ def test_nothing_else_is_sent(endpoint: Endpoint) -> None:
 
 
 def test_it_listens_on_the_bus(endpoint: Endpoint) -> None:
-    bad = [event for event, level, _ in SAMPLES if isinstance(event, AttemptEnded | RunTakenOver) and level == "error"]
+    bad = [
+        event
+        for event, level, _ in SAMPLES
+        if halts(event) or (isinstance(event, AttemptEnded | RunTakenOver) and level == "error")
+    ]
     failures: list[Exception] = []
     bus = Bus(lambda _event, error: failures.append(error))
     with listening(endpoint.dsn) as listener:
         bus.subscribe(listener)
         for event, _, _ in SAMPLES:
             bus.publish(event)
-        eventually(lambda: len(endpoint.events) == len(bad), "the bad ends among the samples")
+        eventually(lambda: len(endpoint.events) == len(bad), "the troubles among the samples")
     assert failures == []
     assert len(endpoint.events) == len(bad) >= 7
 

@@ -97,6 +97,14 @@ class PlanRefused(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanDelayed(Event):
+    """The jobs file was edited and is in order, but the database does not take it just now: it is tried again."""
+
+    file: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRestored(Event):
     """After an edit that was refused the jobs file is again what this replica works by."""
 

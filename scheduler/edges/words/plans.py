@@ -8,6 +8,7 @@ from scheduler.core.events import (
     JobEdited,
     JobSick,
     PlanChanged,
+    PlanDelayed,
     PlanRefused,
     PlanReloaded,
     PlanRestored,
@@ -55,6 +56,15 @@ def _plan_refused(event: PlanRefused) -> Said:
     number = count(len(event.problems), "problem")
     text = f"{event.file} was edited and is not taken, the former plan goes on: {number}: {'; '.join(event.problems)}"
     return Said(logging.ERROR, cut(text, _LONGEST_PROBLEMS))
+
+
+@say.register
+def _plan_delayed(event: PlanDelayed) -> Said:
+    error = cut(event.error, LONGEST_ERROR)
+    text = (
+        f"{event.file} was edited and is in order, but cannot be put in force yet ({error}): it is tried every second"
+    )
+    return Said(logging.WARNING, text)
 
 
 @say.register
