@@ -103,7 +103,9 @@ def test_sessions_ended_by_an_administrator_again_and_again(fleet: Fleet, names:
     finished(fleet)
     accounted(fleet)
     for replica in fleet.replicas:
-        quiet(replica, len(names) * rounds)
+        # who won no tick for these seconds had no outcome to write
+        quiet(replica, len(names) * rounds, least=0 if names == ("soloist settler",) else 1)
+    assert pooler.mode() or any(replica.events("DatabaseLost") for replica in fleet.replicas)
 
 
 @pytest.mark.parametrize("how", ["for new sessions", "for all sessions"])
