@@ -8,7 +8,6 @@ import socket
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from scheduler import __version__
@@ -37,7 +36,7 @@ from scheduler.runner.seats import Seats
 from scheduler.runner.service import Facts, Parts, Service
 from scheduler.runner.settler import Settler
 from scheduler.runner.signals import stop_on_signals
-from scheduler.runner.single import Single, tick_of
+from scheduler.runner.single import Single, Tick
 from scheduler.runner.sweeper import Sweeper
 from scheduler.runner.tally import Tally
 from scheduler.runner.ticker import Ticker
@@ -207,11 +206,10 @@ def rest_what_stays() -> None:
     gc.freeze()
 
 
-def execute_one(settings: Settings, plan: Plan, database_url: str, job: str, scheduled_at: datetime) -> int:
-    """One run of `job` for this tick, in this process and under the same guard; returns the exit code of its end."""
-    spec = next(spec for spec in plan.jobs if spec.name == job)
+def execute_one(settings: Settings, plan: Plan, database_url: str, tick: Tick) -> int:
+    """One run of a job for this tick, in this process and under the same guard; returns the exit code of its end."""
     with Edges(settings.sentry_dsn, f"soloist@{__version__}") as edges:
-        parts, service = Soloist(settings, plan, database_url, edges.listeners).wire(only=job)
+        parts, service = Soloist(settings, plan, database_url, edges.listeners).wire(only=tick.spec.name)
         single = Single(service, parts, lambda text: print(f"soloist: {text}", file=sys.stderr))
         stop_on_signals(single.stop)
-        return single.run(tick_of(spec, scheduled_at))
+        return single.run(tick)

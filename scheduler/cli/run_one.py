@@ -19,8 +19,11 @@ ScheduledAt = Annotated[
 ]
 
 
-def execute(job: Job, scheduled_at: ScheduledAt = None, jobs: Jobs = None) -> None:
-    """Run one tick of a job here and exit with its outcome; 5 if another replica has it."""
+Force = Annotated[bool, typer.Option("--force", help="Also while the job is paused.")]
+
+
+def execute(job: Job, scheduled_at: ScheduledAt = None, force: Force = False, jobs: Jobs = None) -> None:
+    """Run one tick of a job here and exit with its outcome; 5 if another replica has it, 0 if the job is paused."""
     import os
     import socket
 
@@ -29,12 +32,14 @@ def execute(job: Job, scheduled_at: ScheduledAt = None, jobs: Jobs = None) -> No
     from scheduler.cli.plan import find_job, load_checked
     from scheduler.config.settings import load_settings
     from scheduler.runner.clock import SystemClock
+    from scheduler.runner.single import tick_of
 
     settings = load_settings(default_replica=f"{socket.gethostname()}-{os.getpid()}", jobs=jobs)
     plan = load_checked(settings.jobs, only=job)
-    tick = _tick(find_job(plan, job), scheduled_at, SystemClock(settings.clock_offset).now())
+    spec = find_job(plan, job)
+    tick = tick_of(spec, _tick(spec, scheduled_at, SystemClock(settings.clock_offset).now()), force)
     with opened(settings, create=True) as database:
-        code = execute_one(settings, plan, database.url, job, tick)
+        code = execute_one(settings, plan, database.url, tick)
     raise typer.Exit(code)
 
 

@@ -37,18 +37,20 @@ STOPPED = 1
 @dataclass(frozen=True, slots=True)
 class Tick:
     """A job and the instant it is run for. The run key is the one that a replica's own tick would have: the same row
-    guards both."""
+    guards both. `force`: also while the job is paused."""
 
     spec: JobSpec
     at: datetime
     run_key: str
     tick_key: str
+    force: bool = False
 
 
-def tick_of(spec: JobSpec, at: datetime) -> Tick:
+def tick_of(spec: JobSpec, at: datetime, force: bool = False) -> Tick:
     """The tick of a scheduled job at `at`, which must be one of its ticks."""
     assert spec.schedule is not None
-    return Tick(spec, at, run_key(spec.schedule, at, spec.once_per, spec.timezone), tick_key(spec.schedule, at))
+    key = run_key(spec.schedule, at, spec.once_per, spec.timezone)
+    return Tick(spec, at, key, tick_key(spec.schedule, at), force)
 
 
 class Single:
@@ -81,8 +83,12 @@ class Single:
             trigger=Trigger.CRONJOB,
             triggered_by=self._parts.room.owner.name,
             if_blocked=Status.SKIPPED,
+            is_tick=not tick.force,
         )
         created = self._create(request)
+        if created.pause is not None:
+            self._say(f"{tick.spec.name} {tick.run_key}: not run, the job is paused {created.pause}")
+            return EXIT_CODES[Status.SKIPPED]
         if created.fresh and created.status is Status.RUNNING:
             self._attend(tick, first_claim(tick.spec, created.id, tick.run_key, tick.at, Trigger.CRONJOB), sent)
         elif created.fresh and created.status is Status.SKIPPED:

@@ -159,7 +159,10 @@ def _claimed(row: Row, names: Mapping[int, str]) -> tuple[int, Claim]:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A run asked for by name. `tick_key`: of a skipped row. `action`: a person's, for the audit; None: no person's."""
+    """A run asked for by name. `tick_key`: of a skipped row. `action`: a person's, for the audit; None: no person's.
+
+    `is_tick`: it is the calendar's, so it is not made while its job is paused.
+    """
 
     id: UUID
     job: str
@@ -172,16 +175,21 @@ class Request:
     payload: dict[str, Any] | None = None
     if_blocked: Status = Status.WAITING
     action: str | None = None
+    is_tick: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """`fresh`: this request made the row; else its key named an older one. `owner`: who runs it."""
+    """`fresh`: this request made the row; else its key named an older one. `owner`: who runs it.
+
+    `pause`: there is no row, as the job is paused: by whom and why.
+    """
 
     id: UUID
     status: Status
     fresh: bool
     owner: str | None = None
+    pause: str | None = None
 
 
 def create_run(session: Session, request: Request, owner: Owner | None = None) -> Created:
@@ -203,16 +211,22 @@ def create_run(session: Session, request: Request, owner: Owner | None = None) -
             "payload": None if request.payload is None else json.dumps(request.payload),
             "if_blocked": request.if_blocked.value,
             "action": request.action,
+            "is_tick": request.is_tick,
             "me": None if owner is None else owner.id,
             "lease": 0.0 if owner is None else owner.lease,
         },
     )
     if not rows:
         raise NotFound(f'no job "{request.job}" in the plan in force; `soloist next` lists the jobs of the file')
-    _, id_, status, _ = rows[0]
+    _, id_, status, held, by, reason, _ = rows[0]
     if id_ is not None:
         return Created(id_, Status(status), fresh=True)
-    return find_run(session, request.job, request.run_key)
+    try:
+        return find_run(session, request.job, request.run_key)
+    except NotFound:
+        if not held:
+            raise
+        return Created(request.id, Status.SKIPPED, fresh=False, pause=f"by {by}: {reason}")
 
 
 def find_run(session: Session, job: str, run_key: str) -> Created:

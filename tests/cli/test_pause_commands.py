@@ -58,6 +58,23 @@ def test_pause_and_resume(desk: Desk, plan: Scene) -> None:
     assert datetime.fromisoformat(_job(desk)["next_tick"]) > datetime.now(UTC) - timedelta(minutes=1)
 
 
+def test_exec_heeds_a_pause(desk: Desk, scene: Scene) -> None:
+    desk.write(hourly={"every": "1h", "call": "work:quick"})
+    this = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    before, last = (this - hours * timedelta(hours=1) for hours in (2, 1))
+    assert desk.run("exec", "hourly", "--scheduled-at", before.isoformat()).code == 0
+    desk.run("pause", "hourly", "--reason", "a migration")
+    answer = desk.run("exec", "hourly", "--scheduled-at", last.isoformat())
+    assert answer.code == 0
+    assert f"not run, the job is paused by {ME}: a migration" in answer.err
+    assert [row["scheduled_at"] for row in scene.rows()] == [before]
+    assert desk.run("exec", "hourly", "--scheduled-at", last.isoformat(), "--force").code == 0
+    assert {(row["scheduled_at"], row["status"]) for row in scene.rows()} == {
+        (before, "succeeded"),
+        (last, "succeeded"),
+    }
+
+
 def test_a_paused_job_is_paused_anew_and_it_is_said_whose_pause_that_was(desk: Desk, plan: Scene) -> None:
     pauses.pause_job(plan.mine, pauses.Wish("hourly", "ann", "a migration", None, 3600.0))
     answer = desk.run("pause", "hourly", "--reason", "it takes longer", "--for", "2h", "-o", "json")

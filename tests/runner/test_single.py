@@ -22,7 +22,7 @@ from scheduler.runner.single import Single, tick_of
 Start = Callable[..., Local]
 
 
-def execute(url: str, jobs: str, job: str = "a") -> tuple[int, list[str]]:
+def execute(url: str, jobs: str, job: str = "a", *, force: bool = False) -> tuple[int, list[str]]:
     """Its exit code, and what it said."""
     plan, said = parse(jobs.encode(), "jobs.yaml", HERE / "bodies"), []
     parts, service = Soloist(Settings(replica="pod", lease=5.0, drain=1.0, seats=1), plan, url).wire(only=job)
@@ -32,7 +32,7 @@ def execute(url: str, jobs: str, job: str = "a") -> tuple[int, list[str]]:
     at = latest_upto(spec.schedule, now)
     assert at is not None
     single = Single(service, parts, said.append)
-    return single.run(tick_of(spec, at)), said
+    return single.run(tick_of(spec, at, force)), said
 
 
 def entry(path: Path, **fields: object) -> dict[str, object]:
@@ -103,3 +103,30 @@ def test_a_failure_here_counts_for_a_pause(database_url: str, facts: Scene) -> N
     assert execute(database_url, jobs_file(a={**jobs, "pause_after_failures": 1}))[0] == 1
     (row,) = facts.sql("SELECT paused_by, paused_reason FROM soloist.job")
     assert row == {"paused_by": "soloist", "paused_reason": "a run failed: no"}
+
+
+def test_a_paused_jobs_tick_is_not_run_unless_forced(database_url: str, facts: Scene, tmp_path: Path) -> None:
+    """A pause stops ticks wherever they come from; the row at its end counts them."""
+    seen, jobs = tmp_path / "seen", jobs_file(a=entry(tmp_path / "seen", every="1s"))
+    assert execute(database_url, jobs)[0] == 0
+    facts.sql("UPDATE soloist.job SET paused_at = now(), paused_by = 'ann', paused_reason = 'a migration'")
+    ran, at = seen.read_text(), facts.sql("SELECT clock_timestamp() AS at")[0]["at"]
+    eventually(
+        lambda: facts.sql("SELECT 1 FROM (SELECT clock_timestamp() AS n) c WHERE n > %s + interval '3 s'", at), "3 s"
+    )
+    code, said = execute(database_url, jobs)
+    assert (code, seen.read_text()) == (0, ran), "a pod of a CronJob must not fail of it, and be tried again"
+    assert "not run, the job is paused by ann: a migration" in said[0]
+    assert len(facts.rows("a")) == 1, "no row: the pause is not over"
+    assert execute(database_url, jobs, force=True)[0] == 0
+    assert len(facts.rows("a")) == 2
+    assert len(seen.read_text().splitlines()) == 2
+
+
+def test_a_run_that_exists_is_seen_through_a_pause(database_url: str, facts: Scene, tmp_path: Path) -> None:
+    jobs = jobs_file(a=entry(tmp_path / "seen"))
+    assert execute(database_url, jobs)[0] == 0
+    facts.sql("UPDATE soloist.job SET paused_at = now(), paused_by = 'ann', paused_reason = 'a migration'")
+    code, said = execute(database_url, jobs)
+    assert code == 0
+    assert "succeeded already" in said[0]

@@ -1,8 +1,10 @@
 -- One run asked for by name: by a person, an application, a CronJob's pod, a retry by hand. Born `running` when the asker runs
 -- it itself (`me`), else `queued`; refused by the overlap index: `if_blocked`. A key that exists gives back the run it names.
--- What a person asked for (`action`) has a line in the audit.
+-- What a person asked for (`action`) has a line in the audit. A tick (`is_tick`) of a paused job is not made: the row at the
+-- pause's end counts it.
 WITH target AS MATERIALIZED (
-    SELECT job.id, job.spec_hash, job.exclusive, job.retries, job.after_crash, job.crash_limit, job.backoff, job.backoff_max
+    SELECT job.id, job.spec_hash, job.exclusive, job.retries, job.after_crash, job.crash_limit, job.backoff, job.backoff_max,
+           job.paused_at IS NOT NULL AND %(is_tick)s::bool AS held, job.paused_by, job.paused_reason
     FROM soloist.job WHERE job.name = %(job)s::text AND job.removed_at IS NULL
 ), clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
@@ -14,7 +16,7 @@ WITH target AS MATERIALIZED (
            target.backoff_max,
            %(payload)s::jsonb AS payload, target.spec_hash, clock.now
     FROM target, clock
-    WHERE COALESCE(%(scheduled_at)s::timestamptz, clock.now) <= clock.now
+    WHERE COALESCE(%(scheduled_at)s::timestamptz, clock.now) <= clock.now AND NOT target.held
 ), ins AS (
     INSERT INTO soloist.run (id, job, run_key, scheduled_at, created_at, trigger, triggered_by, retry_of, exclusive, retries_left,
                              after_crash, crash_limit, backoff, backoff_max, payload, spec_hash,
@@ -49,7 +51,7 @@ WITH target AS MATERIALIZED (
 ), told AS (
     SELECT pg_notify('soloist', 'run') FROM (SELECT FROM ins WHERE status = 'queued') any_queued
 )
-SELECT target.id AS job, made.id, made.status, (SELECT count(*) FROM told)
+SELECT target.id AS job, made.id, made.status, target.held, target.paused_by, target.paused_reason, (SELECT count(*) FROM told)
 FROM target LEFT JOIN (
     SELECT id, status FROM ins UNION ALL SELECT id, status FROM refused
     -- made before, and the answer was lost: what this statement has inserted itself is not to be seen here
