@@ -64,6 +64,8 @@ def trouble_of(_event: Event) -> Trouble | None:
 
 @trouble_of.register
 def _attempt_ended(event: AttemptEnded) -> Trouble | None:
+    if event.status not in _BAD_ENDS:  # it will be repeated, or it ended well
+        return None
     kind = event.error_class or event.outcome.value.title().replace("_", "")
     more = {"duration": f"{event.duration:.3f} s"}
     return _bad_end(event, event.outcome, kind, more, event.output_tail)
@@ -71,6 +73,8 @@ def _attempt_ended(event: AttemptEnded) -> Trouble | None:
 
 @trouble_of.register
 def _run_taken_over(event: RunTakenOver) -> Trouble | None:
+    if event.status not in _BAD_ENDS:
+        return None
     # only a crash ends a run by a take-over: the job forbids to repeat it, or it crashed too often
     kind = "Lost" if event.status is Status.LOST else "Crashed"
     return _bad_end(event, Outcome.CRASHED, kind, {"owner": event.owner})
@@ -78,10 +82,7 @@ def _run_taken_over(event: RunTakenOver) -> Trouble | None:
 
 def _bad_end(
     event: AttemptEnded | RunTakenOver, outcome: Outcome, kind: str, more: dict[str, Any], output_tail: str = ""
-) -> Trouble | None:
-    """None: it will be repeated, or it ended well."""
-    if event.status not in _BAD_ENDS:
-        return None
+) -> Trouble:
     tags = {
         "job": event.job,
         "run_key": event.run_key,

@@ -75,7 +75,7 @@ class SentryListener:
 
     def __call__(self, event: Event) -> None:
         """Queue the event if it is a trouble. Never waits for the network."""
-        if trouble_of(event) is None or self._client is None:
+        if self._client is None or trouble_of(event) is None:
             return
         with self._changed:
             if self._closing or len(self._waiting) >= QUEUE:
