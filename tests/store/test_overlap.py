@@ -153,6 +153,26 @@ def test_one_tick_waits_and_the_others_give_way(scene: Scene) -> None:
     assert again.status is Status.WAITING, "the one that waited is active now, so there is room for another"
 
 
+@pytest.mark.parametrize(
+    ("overlap", "blocked", "becomes"),
+    [(Overlap.QUEUE, IfBlocked.ONE, Status.SKIPPED), (Overlap.QUEUE_ALL, IfBlocked.WAITING, Status.WAITING)],
+)
+def test_a_tick_between_an_end_and_the_promotion_overtakes_nobody(
+    scene: Scene, overlap: Overlap, blocked: IfBlocked, becomes: Status
+) -> None:
+    """In that instant nothing is active, and the index would let it in."""
+    job = spec("a", overlap=overlap)
+    scene.jobs(job)
+    active = scene.running(scene.owner(), job)
+    (first,) = scene.claim(scene.owner("b"), scene.want(job, birth(2, if_blocked=blocked))).made
+    scene.sql("UPDATE soloist.run SET status = 'succeeded', finished_at = now() WHERE id = %s", active)
+    (made,) = scene.claim(scene.owner("b"), scene.want(job, birth(3, if_blocked=blocked))).made
+    assert (made.status, made.blocked_by) == (becomes, first.id)
+    assert scene.known()["a"].watermark == at(3)
+    assert runs.promote(scene.mine, None) == 1
+    assert scene.row(first.id)["status"] == "queued"
+
+
 def test_the_one_that_waits_may_be_born_beside_the_run_in_its_way(scene: Scene) -> None:
     job = spec("a", overlap=Overlap.QUEUE)
     scene.jobs(job)

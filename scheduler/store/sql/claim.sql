@@ -47,6 +47,10 @@ WITH clock AS MATERIALIZED (
            due.note::jsonb, won.spec_hash
     FROM due JOIN won ON won.id = due.job, clock
     WHERE due.scheduled_at <= clock.now
+      -- between the end of a run and the promotion of the next nothing is active; a tick must not overtake those that wait
+      AND NOT (due.if_blocked IN ('one', 'waiting') AND due.status <> 'skipped' AND won.exclusive
+               AND EXISTS (SELECT FROM soloist.run old WHERE old.job = due.job AND old.status = 'waiting'
+                                                         AND old.trigger IN ('schedule', 'catch_up')))
     ORDER BY due.job, due.scheduled_at
     ON CONFLICT DO NOTHING
     RETURNING id, job, status
@@ -72,12 +76,14 @@ WITH clock AS MATERIALIZED (
            blocked.scheduled_at, clock.now, blocked.trigger, becomes, CASE becomes WHEN 'skipped' THEN 'overlap' END, true,
            blocked.retries, blocked.after_crash, blocked.crash_limit, blocked.backoff, blocked.backoff_max,
            CASE becomes WHEN 'skipped' THEN clock.now END,
-           -- by one that was there before, or by a tick of this very claim, which is not in the table yet
+           -- by one that was there before, or by a tick of this very claim, which is not in the table yet, or that waits
            (SELECT jsonb_build_object('blocked_by', active.id) FROM (
                 SELECT old.id FROM soloist.run old
                 WHERE old.job = blocked.job AND old.exclusive AND old.status IN ('queued', 'running')
                 UNION ALL
-                SELECT ins.id FROM ins WHERE ins.job = blocked.job AND ins.status IN ('queued', 'running')) active LIMIT 1),
+                SELECT ins.id FROM ins WHERE ins.job = blocked.job AND ins.status IN ('queued', 'running')
+                UNION ALL
+                SELECT old.id FROM soloist.run old WHERE old.job = blocked.job AND old.status = 'waiting') active LIMIT 1),
            blocked.spec_hash
     FROM blocked, clock
     ORDER BY blocked.job, blocked.scheduled_at
