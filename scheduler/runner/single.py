@@ -83,7 +83,7 @@ class Single:
             trigger=Trigger.CRONJOB,
             triggered_by=self._parts.room.owner.name,
             if_blocked=Status.SKIPPED,
-            is_tick=not tick.force,
+            heeds_pause=not tick.force,
         )
         created = self._create(request)
         if created.pause is not None:

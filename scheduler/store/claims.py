@@ -161,7 +161,7 @@ def _claimed(row: Row, names: Mapping[int, str]) -> tuple[int, Claim]:
 class Request:
     """A run asked for by name. `tick_key`: of a skipped row. `action`: a person's, for the audit; None: no person's.
 
-    `is_tick`: it is the calendar's, so it is not made while its job is paused.
+    `heeds_pause`: it is the calendar's tick, so it is not made while its job is paused.
     """
 
     id: UUID
@@ -175,7 +175,7 @@ class Request:
     payload: dict[str, Any] | None = None
     if_blocked: Status = Status.WAITING
     action: str | None = None
-    is_tick: bool = False
+    heeds_pause: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ def create_run(session: Session, request: Request, owner: Owner | None = None) -
             "payload": None if request.payload is None else json.dumps(request.payload),
             "if_blocked": request.if_blocked.value,
             "action": request.action,
-            "is_tick": request.is_tick,
+            "heeds_pause": request.heeds_pause,
             "me": None if owner is None else owner.id,
             "lease": 0.0 if owner is None else owner.lease,
         },

@@ -176,7 +176,7 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
         ev.PlanDelayed(**R, file="jobs.yaml", error="somebody holds a lock"),
         "warning",
         "warning: jobs.yaml was edited and is in order, but cannot be put in force yet (somebody holds a lock): "
-        "it is tried every second",
+        "it is tried on and on",
     ),
     (ev.PlanRestored(**R, file="jobs.yaml"), "info", "jobs.yaml is again what this replica works by"),
     (

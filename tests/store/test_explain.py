@@ -115,7 +115,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "payload": None,
         "if_blocked": "waiting",
         "action": "trigger",
-        "is_tick": False,
+        "heeds_pause": False,
         "me": None,
         "lease": 0.0,
     },

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -11,10 +14,28 @@ from proxy import Proxy
 from scheduler.core.errors import DatabaseUnreachable, SchemaMismatch
 from scheduler.store.migrate import NEEDED_INDEXES, migrate, revisions, script, verify
 
+APPLIED = {
+    "0001_initial": "585e26e9b5486280",
+    "0002_guards": "345dfb3f370c3c8a",
+    "0003_cheaper_runs": "f55d0208b4280856",
+    "0004_pauses": "256551e9f37036b3",
+    "0005_purge": "248236e34f583027",
+}
+
 
 def _execute(url: str, statement: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(statement)  # type: ignore[call-overload]
+
+
+def test_a_migration_that_others_have_applied_is_never_edited() -> None:
+    """Their databases would lack what was added to it. A change is a migration of its own, and a line here."""
+    found = {
+        path.stem: hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        for path in Path(str(files("scheduler.store").joinpath("migrations/versions"))).glob("*.sql")
+    }
+    assert found == APPLIED
+    assert sorted(found) == sorted(revisions())
 
 
 def test_many_that_start_at_once_make_it_once(empty_database_url: str) -> None:

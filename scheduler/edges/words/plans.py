@@ -61,9 +61,7 @@ def _plan_refused(event: PlanRefused) -> Said:
 @say.register
 def _plan_delayed(event: PlanDelayed) -> Said:
     error = cut(event.error, LONGEST_ERROR)
-    text = (
-        f"{event.file} was edited and is in order, but cannot be put in force yet ({error}): it is tried every second"
-    )
+    text = f"{event.file} was edited and is in order, but cannot be put in force yet ({error}): it is tried on and on"
     return Said(logging.WARNING, text)
 
 

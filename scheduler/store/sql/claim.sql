@@ -3,10 +3,12 @@
 -- won     the job rows as this replica last saw them (same watermark, same spec), locked in id order. SKIP LOCKED: losers wait
 --         for nobody and write nothing. FOR NO KEY UPDATE: an open transaction that enqueued a run of the job (and so holds
 --         a key share on it) does not make the job invisible here.
+-- before  jobs of which a tick waits already. Between the end of a run and the promotion of the next nothing is active, and the
+--         overlap index would let anybody in: a tick that may wait does not overtake those that do.
 -- ins     the ticks that are due by the database's clock. The instant is read once: a tick that came due between two looks
 --         would seem refused by the overlap index. A row that stands for many ticks (`note`) has the key of their stretch where
 --         its own is that of a run that somebody asked for: it stands for itself alone.
--- refused what the overlap index would not take: a row all the same, skipped or waiting, so that the tick is accounted for.
+-- refused what the overlap index would not take, or `before` holds back: a row all the same, skipped or waiting, so that the tick is accounted for.
 --         `one` waits if no other tick of its job does, nor one before it in this very claim.
 -- Membership in what a part returned is asked with NOT IN, which hashes; NOT EXISTS would compare each with each, because
 -- the planner takes the parts for tiny. For the same reason the answer is one row of arrays.
@@ -28,6 +30,13 @@ WITH clock AS MATERIALIZED (
     WHERE job.paused_at IS NULL AND job.removed_at IS NULL
     ORDER BY job.id
     FOR NO KEY UPDATE OF job SKIP LOCKED
+), before AS MATERIALIZED (
+    SELECT won.id AS job, first.id
+    FROM won CROSS JOIN LATERAL (
+        SELECT old.id FROM soloist.run old
+        WHERE old.job = won.id AND old.status = 'waiting' AND old.trigger IN ('schedule', 'catch_up')
+        ORDER BY old.scheduled_at LIMIT 1
+    ) first
 ), ins AS (
     INSERT INTO soloist.run (id, job, run_key, scheduled_at, created_at, trigger, status, skip_reason, exclusive, attempt,
                              retries_left, after_crash, crash_limit, backoff, backoff_max, claimed_by, claimed_until,
@@ -47,10 +56,8 @@ WITH clock AS MATERIALIZED (
            due.note::jsonb, won.spec_hash
     FROM due JOIN won ON won.id = due.job, clock
     WHERE due.scheduled_at <= clock.now
-      -- between the end of a run and the promotion of the next nothing is active; a tick must not overtake those that wait
       AND NOT (due.if_blocked IN ('one', 'waiting') AND due.status <> 'skipped' AND won.exclusive
-               AND EXISTS (SELECT FROM soloist.run old WHERE old.job = due.job AND old.status = 'waiting'
-                                                         AND old.trigger IN ('schedule', 'catch_up')))
+               AND due.job IN (SELECT before.job FROM before))
     ORDER BY due.job, due.scheduled_at
     ON CONFLICT DO NOTHING
     RETURNING id, job, status
@@ -58,8 +65,7 @@ WITH clock AS MATERIALIZED (
     SELECT due.id, due.job, due.run_key, due.tick_key, due.scheduled_at, due.trigger, won.retries, won.after_crash,
            won.crash_limit, won.backoff, won.backoff_max, won.spec_hash,
            CASE WHEN due.if_blocked <> 'one' THEN due.if_blocked
-                WHEN EXISTS (SELECT FROM soloist.run old WHERE old.job = due.job AND old.status = 'waiting'
-                                                           AND old.trigger IN ('schedule', 'catch_up'))
+                WHEN due.job IN (SELECT before.job FROM before)
                   OR EXISTS (SELECT FROM due earlier
                              WHERE earlier.job = due.job AND earlier.scheduled_at < due.scheduled_at
                                AND earlier.if_blocked IN ('one', 'waiting') AND earlier.status <> 'skipped'
@@ -83,7 +89,7 @@ WITH clock AS MATERIALIZED (
                 UNION ALL
                 SELECT ins.id FROM ins WHERE ins.job = blocked.job AND ins.status IN ('queued', 'running')
                 UNION ALL
-                SELECT old.id FROM soloist.run old WHERE old.job = blocked.job AND old.status = 'waiting') active LIMIT 1),
+                SELECT before.id FROM before WHERE before.job = blocked.job) active LIMIT 1),
            blocked.spec_hash
     FROM blocked, clock
     ORDER BY blocked.job, blocked.scheduled_at

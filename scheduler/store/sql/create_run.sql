@@ -1,10 +1,10 @@
 -- One run asked for by name: by a person, an application, a CronJob's pod, a retry by hand. Born `running` when the asker runs
 -- it itself (`me`), else `queued`; refused by the overlap index: `if_blocked`. A key that exists gives back the run it names.
--- What a person asked for (`action`) has a line in the audit. A tick (`is_tick`) of a paused job is not made: the row at the
--- pause's end counts it.
+-- What a person asked for (`action`) has a line in the audit. What `heeds_pause` (a tick) is not made while the job is paused:
+-- the row at the pause's end counts it.
 WITH target AS MATERIALIZED (
     SELECT job.id, job.spec_hash, job.exclusive, job.retries, job.after_crash, job.crash_limit, job.backoff, job.backoff_max,
-           job.paused_at IS NOT NULL AND %(is_tick)s::bool AS held, job.paused_by, job.paused_reason
+           job.paused_at IS NOT NULL AND %(heeds_pause)s::bool AS held, job.paused_by, job.paused_reason
     FROM soloist.job WHERE job.name = %(job)s::text AND job.removed_at IS NULL
 ), clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
