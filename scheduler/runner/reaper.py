@@ -2,7 +2,8 @@
 to one server. Behind a pooler a session may outlive the server, so the ground is the start of that server as well.
 
 The lease is over: seen so at least three renewals apart. A clock that jumps (a failover) would otherwise expire every
-living lease at one blow; their owners renew between the two looks.
+living lease at one blow; their owners renew between the two looks. So does this replica, whose bodies may have gone on
+through an outage: it counts from when its own dedicated session stands again.
 
 The presence lock is gone: counted only where it was seen to stand before on the same ground, else everybody's may be
 gone. Our own dedicated session belongs to that ground: it ends with the server as the owner's does, also in a crash
@@ -88,8 +89,12 @@ class Reaper:
 
     def bury(self, seen: Look) -> bool:
         """Take over runs whose lease is over; whether there was one. Raises ContactLost."""
+        if self._dedicated.over:  # who cannot renew now would judge its own runs first
+            self._expired = {}
+            return False
         waits = {run: 3 * self._interval for run, _ in seen.expired}
-        self._expired, over = self._judge(self._expired, seen.expired, waits, self._ground(seen.server_since))
+        ground = (*self._ground(seen.server_since), self._dedicated.epoch)
+        self._expired, over = self._judge(self._expired, seen.expired, waits, ground)
         if over:
             # a frozen owner that holds its job's lock: its session first, the run at the next look
             guarded = locks.end_holders(self._session, [run for run, _ in over])

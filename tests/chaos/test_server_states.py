@@ -11,6 +11,7 @@ import psutil
 import psycopg
 import pytest
 from cluster import Postgres
+from pooler import direct
 from proxy import Proxy
 from pulse import accounted, begun, finished, plan, quiet, ticks_go_on
 from replicas import Fleet, eventually, jobs_file, once
@@ -69,6 +70,23 @@ def test_a_body_that_goes_on_and_was_overtaken_is_discarded(fleet: Fleet) -> Non
         assert fleet.outcomes("work")[-1] == (2, "succeeded", "other")
         eventually(lambda: cut_off.events("WriteFenced"), "its own outcome is refused")
     assert cut_off.exit_code is None
+
+
+def test_a_replica_that_cannot_renew_does_not_take_its_own_run_for_a_dead_one_s(fleet: Fleet) -> None:
+    """Its sweeper's session came back before its keeper's: it would end a body that was to go on."""
+    with Proxy(direct(fleet.url)) as proxy:
+        replica = fleet.start(plan(fleet, lost_contact="continue"), lease=4.0, direct_database_url=proxy.url).ready()
+        begun(fleet)
+        proxy.refuse()
+        proxy.cut()
+        over = (
+            "SELECT 1 FROM soloist.run WHERE status = 'running' AND claimed_until < clock_timestamp() - interval '3 s'"
+        )
+        eventually(lambda: fleet.sql(over), "its lease is over for longer than a take-over takes")
+        proxy.admit()
+        eventually(lambda: not fleet.sql(over), "it renews again")
+        assert finished(fleet) == 1
+    assert replica.events("RunTakenOver", job="work") == []
 
 
 @pytest.mark.case("C087")
