@@ -69,12 +69,14 @@ class Switch:
 def handed_over(rows: list[datetime], old: JobSpec | None, new: JobSpec | None, switch: Switch) -> bool:
     """Whether these are the ticks of the one up to some instant of the switch, and of the other from there on.
 
-    All of them, each once, from the first of `rows` to the last.
+    All of them, each once, from the first of `rows` to the last. Where the instant lies between two neighbouring ticks
+    makes no difference; neighbours are those of both files, for a tick without a row parts two such stretches as well.
     """
-    within = {switch.begin, switch.end, *(at for at in rows if switch.begin <= at <= switch.end)}
+    first, (begin, end) = rows[0] - MICROSECOND, (switch.begin, switch.end)
+    candidates = {begin, end, *ticks(old, begin, end), *ticks(new, begin, end)}
     return any(
-        rows == ticks(old, rows[0] - MICROSECOND, at) + ticks(new, max(at, rows[0] - MICROSECOND), rows[-1])
-        for edge in within
+        rows == ticks(old, first, at) + ticks(new, max(at, first), rows[-1])
+        for edge in candidates
         for at in (edge - MICROSECOND, edge)
     )
 
