@@ -92,13 +92,16 @@ def scheduled(fleet: Fleet, job: str) -> list[datetime]:
 
 
 def attempts(fleet: Fleet, job: str) -> list[tuple[str, int, str, datetime, str]]:
-    """(run key, number, replica, begin, word that its body wrote) of the job's attempts that have ended."""
-    words = {(line[0], line[1], line[2]): line[3] for line in fleet.lines(job)}
+    """(run key, number, replica, begin, word that its body wrote) of the job's attempts that have ended.
+
+    Rows first: a body writes before its attempt ends, so whoever has a row has its word by then.
+    """
     rows = fleet.sql(
         "SELECT run.run_key, attempt.number, attempt.replica_name, attempt.started_at FROM soloist.attempt"
         " JOIN soloist.run ON run.id = attempt.run JOIN soloist.job ON job.id = run.job WHERE job.name = %s ORDER BY 4",
         job,
     )
+    words = {(line[0], line[1], line[2]): line[3] for line in fleet.lines(job)}
     return [(key, n, who, at.astimezone(UTC), words.get((job, key, str(n)), "")) for key, n, who, at in rows]
 
 
