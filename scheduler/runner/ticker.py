@@ -141,17 +141,19 @@ class Ticker:
 
         Who won the others is asked, and told, for a few only: to lose is the normal fate of most.
         """
-        moved = {
-            job.job_id: job for job in read_moved(self._session, [(j.id, j.watermark, j.spec_hash) for j in chunk])
-        }
+        asked = [(job.id, job.watermark, job.spec_hash) for job in chunk]
+        moved = {job.job_id: job for job in read_moved(self._session, asked)}
         gone = [job for job in chunk if job.id in moved]
-        if len(gone) <= TOLD:
-            self._look({job.id: (job, births) for job in gone if (births := self._decide(job, now))})
+        told: Decided = {}
         for job in gone:
+            births = self._decide(job, now) if len(gone) <= TOLD else ()
             if job.at_rest or moved[job.id].at_rest:
                 job.stand_down()
-            else:
-                job.move(max(job.watermark, moved[job.id].watermark))
+                continue
+            job.move(moved[job.id].watermark)  # also back: a failover may have forgotten where it was
+            if births:
+                told[job.id] = (job, births)
+        self._look(told)
         return [job for job in chunk if job.id not in moved]
 
     def _claim_apart(self, chunk: list[Planned], now: datetime) -> Decided:
@@ -292,9 +294,4 @@ def _queue_beyond(decided: Decided, granted: int) -> Decided:
 
 
 def _about(job: Planned, birth: Birth, owner: Owner) -> dict[str, Any]:
-    return {
-        "replica": owner.name,
-        "job": job.spec.name,
-        "run_key": birth.run_key,
-        "scheduled_at": birth.scheduled_at,
-    }
+    return {"replica": owner.name, "job": job.spec.name, "run_key": birth.run_key, "scheduled_at": birth.scheduled_at}
