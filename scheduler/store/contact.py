@@ -26,7 +26,7 @@ class Contact:
         self._tries = 0
 
     def now(self) -> float:
-        """CLOCK_BOOTTIME seconds, for `used_at` of `failed`."""
+        """CLOCK_BOOTTIME seconds, for `used_at` of `failed` and `asked_at` of `worked`."""
         return self._clock.boottime()
 
     def failed(self, room: str, error: BaseException, *, refused: bool = False, used_at: float | None = None) -> None:
@@ -46,14 +46,18 @@ class Contact:
         if first:
             self._bus.publish(DatabaseLost(replica=self._replica, room=room, error=one_line(error)))
 
-    def worked(self, room: str) -> None:
-        """A call came back."""
+    def worked(self, room: str, asked_at: float) -> None:
+        """A call came back that was sent at `asked_at`.
+
+        Where the server was lost in between, its answer is older than the loss: a server that shuts down still answers
+        what it has begun, and is not back for that.
+        """
         if not self._tries:  # the common case, without the lock
             return
         now = self._clock.boottime()
         with self._lock:
             lost_at, tries = self._lost_at, self._tries
-            if lost_at is None or now - self._refused_at < QUIET:
+            if lost_at is None or asked_at < lost_at or now - self._refused_at < QUIET:
                 return
             self._lost_at, self._tries, self._regained_at = None, 0, now
         self._bus.publish(DatabaseRegained(replica=self._replica, room=room, after=now - lost_at, tries=tries))

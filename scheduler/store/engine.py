@@ -137,7 +137,7 @@ class Session:
 
     def _call(self, statement: LiteralString, params: dict[str, Any] | Sequence[Any], deadline: float) -> list[Row]:
         line = self._connected()
-        number = self._watchdog.begin(line, deadline)
+        number, asked_at = self._watchdog.begin(line, deadline), self._contact.now()
         try:
             rows = _ask(line, statement, params)
         except psycopg.Error as error:
@@ -150,7 +150,7 @@ class Session:
             raise ContactLost(one_line(error)) from error
         finally:
             self._watchdog.end(number)
-        self._contact.worked(self._room)
+        self._contact.worked(self._room, asked_at)
         self._used_at = self._contact.now()
         return rows
 

@@ -146,6 +146,28 @@ def test_a_read_only_server_is_a_loss(scene: Scene) -> None:
     assert session.execute("DELETE FROM soloist.audit") == []
 
 
+@pytest.mark.own_session
+def test_an_answer_to_what_was_asked_before_the_loss_is_no_recovery(scene: Scene) -> None:
+    """A server that shuts down still answers what it has begun; then one outage was told twice."""
+    contact = Contact(scene.bus, "r", scene.clock)
+    first, second = (Session(scene.url, room, scene.watchdog, contact) for room in ("first", "second"))
+    scene.sessions += [first, second]
+    ((pid,),) = first.execute("SELECT pg_backend_pid()")
+    second.execute("SET lock_timeout = 0")
+    scene.sql("SELECT pg_advisory_lock(7)")
+    asked = threading.Thread(target=lambda: second.execute("SELECT pg_advisory_lock(7)"))
+    asked.start()
+    eventually(lambda: scene.sql("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), "it waits")
+    scene.sql("SELECT pg_terminate_backend(%s, 10000)", pid)
+    with pytest.raises(ContactLost):
+        first.execute("SELECT 1")
+    scene.sql("SELECT pg_advisory_unlock(7)")
+    asked.join()
+    assert [type(event) for event in scene.events] == [DatabaseLost]
+    second.execute("SELECT 1")
+    assert [type(event) for event in scene.events] == [DatabaseLost, DatabaseRegained]
+
+
 def test_a_statement_that_hangs_on_the_server_is_ended(scene: Scene) -> None:
     session = scene.session()
     session.execute("SET statement_timeout = '200ms'")
@@ -208,11 +230,11 @@ def test_a_wake_and_the_sessions_end_end_the_wait_and_a_notification_is_told(sce
         thread = threading.Thread(target=wait)
         thread.start()
         scene.sql("SELECT pg_notify('soloist', 'run')")
-        eventually(told.is_set, "the notification is told", 10)
+        eventually(told.is_set, "the notification is told")
         assert not woken.is_set()
         assert heard.pop() == {"run"}
         word()
-        eventually(woken.is_set, "the wait ends", 10)
+        eventually(woken.is_set, "the wait ends")
         thread.join()
     assert not session.connected
     wakeup.wake()
