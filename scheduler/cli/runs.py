@@ -123,14 +123,14 @@ def retry(run_id: RunId, force: Force = False, output: Output = Format.TABLE) ->
     from scheduler.runner.clock import SystemClock, new_id
     from scheduler.store import history
     from scheduler.store.retry import retry_run
-    from scheduler.store.visit import visit, visit_session
+    from scheduler.store.visit import patiently, visit, visit_session
 
     with opened(load_settings()) as database:
         with visit(database.url, "runs") as connection:
             run = history.read_run(connection, history.find_run(connection, run_id))
         _refuse(run, force)
         with visit_session(database.url, "runs", SystemClock()) as session:
-            made = retry_run(session, run, person(), new_id)
+            made = patiently(lambda: retry_run(session, run, person(), new_id))
     row = {"id": made.id, "job": run["job"], "retry_of": run["id"], "status": str(made.status)}
     emit([row], [field("id"), field("status")], output)
 

@@ -71,7 +71,7 @@ def _create(database_url: str, job: str, payload: dict[str, Any] | None, key: st
     from scheduler.runner.clock import SystemClock, new_id
     from scheduler.store.claims import Request, create_run
     from scheduler.store.history import read_present_jobs
-    from scheduler.store.visit import visit, visit_session
+    from scheduler.store.visit import patiently, visit, visit_session
 
     id_ = new_id()
     request = Request(
@@ -85,7 +85,7 @@ def _create(database_url: str, job: str, payload: dict[str, Any] | None, key: st
     )
     with visit_session(database_url, "trigger", SystemClock()) as session:
         try:
-            made = create_run(session, request)
+            made = patiently(lambda: create_run(session, request))
         except NotFound:
             with visit(database_url, "trigger") as connection:
                 raise unknown_job(job, read_present_jobs(connection), "in the plan in force") from None

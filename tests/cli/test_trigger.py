@@ -7,8 +7,11 @@ import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 from desk import Desk
+from pooler import direct
+from replicas import eventually
 from scene import Scene, birth, spec
 from uuid_utils.compat import uuid7
 
@@ -17,6 +20,7 @@ from scheduler.core.policy import Decision
 from scheduler.store import runs
 from scheduler.store.claims import Request, create_run
 from scheduler.store.runs import Settlement
+from scheduler.store.visit import patiently
 
 JOB = spec("alpha")
 pytestmark = pytest.mark.case("C121")
@@ -55,6 +59,35 @@ def test_two_people_click_at_once(desk: Desk, scene: Scene) -> None:
     assert (line["action"], str(line["run"])) == ("trigger", rows[0]["id"])
 
 
+@pytest.mark.parametrize("command", ["trigger", "retry"])
+def test_it_waits_for_a_commit_that_takes_its_time(desk: Desk, scene: Scene, command: str) -> None:
+    """The other one's row is not there yet, and stands in the way: this is no reason to send a person away."""
+    scene.jobs(JOB)
+    owner = scene.owner()
+    run = scene.running(owner, JOB)
+    runs.settle(scene.mine, owner, [Settlement(run, 1, Decision(Status.FAILED), Ending(Outcome.FAILED))])
+    words = ["trigger", "alpha", "--key", "today"] if command == "trigger" else ["runs", "retry", str(run)]
+    key = "manual:today" if command == "trigger" else f"{scene.row(run)['run_key']}~2"
+    tries = "SELECT query_start FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    with psycopg.connect(direct(scene.url)) as other:
+        other.execute(
+            "INSERT INTO soloist.run (id, job, run_key, scheduled_at, trigger, status, exclusive, spec_hash, ready_at)"
+            " SELECT gen_random_uuid(), job, %s, now(), 'manual', 'queued', exclusive, spec_hash, now()"
+            " FROM soloist.run",
+            (key,),
+        )
+        asked, seen = desk.start(*words, "-o", "json"), set()
+
+        def tried_again() -> bool:
+            seen.update(row["query_start"] for row in scene.sql(tries))
+            return len(seen) > 1
+
+        eventually(tried_again, "it tries a second time")
+        other.rollback()
+    assert asked.wait() == 0
+    assert len(scene.rows()) == 2
+
+
 def test_a_proxy_repeats_a_click_many_times_at_once(scene: Scene) -> None:
     scene.jobs(JOB)
     gate = threading.Barrier(8)
@@ -62,7 +95,8 @@ def test_a_proxy_repeats_a_click_many_times_at_once(scene: Scene) -> None:
 
     def click(n: int) -> bool:
         gate.wait()
-        return create_run(sessions[n], Request(uuid7(), "alpha", "manual:x", Trigger.MANUAL, "ann")).fresh
+        request = Request(uuid7(), "alpha", "manual:x", Trigger.MANUAL, "ann")
+        return patiently(lambda: create_run(sessions[n], request)).fresh
 
     with ThreadPoolExecutor(8) as threads:
         assert sum(threads.map(click, range(8))) == 1

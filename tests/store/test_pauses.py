@@ -19,6 +19,7 @@ from scheduler.core.schedule import Every
 from scheduler.store import pauses
 from scheduler.store.jobs import read_job
 from scheduler.store.pauses import Resumed, Wish
+from scheduler.store.visit import patiently
 
 JOB = spec("a")
 HOURLY = JobSpec(name="a", schedule=Every(3600.0), call="effects:append")
@@ -188,7 +189,7 @@ def test_many_people_resume_it_once(scene: Scene) -> None:
 
     def end(n: int) -> bool:
         gate.wait()
-        return pauses.resume_job(sessions[n], "a", f"p{n}", None, uuid7) is not None
+        return patiently(lambda: pauses.resume_job(sessions[n], "a", f"p{n}", None, uuid7)) is not None
 
     with ThreadPoolExecutor(5) as threads:
         assert sum(threads.map(end, range(5))) == 1
@@ -331,7 +332,7 @@ def test_two_at_once_pause_once(scene: Scene) -> None:
 
     def judge(n: int) -> int:
         gate.wait()
-        return len(pauses.pause_failing(sessions[n], ["a"]))
+        return len(patiently(lambda: pauses.pause_failing(sessions[n], ["a"])))
 
     with ThreadPoolExecutor(4) as threads:
         assert sum(threads.map(judge, range(4))) == 1
