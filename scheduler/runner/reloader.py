@@ -87,22 +87,23 @@ class Reloader:
     def look(self) -> tuple[Edited | None, float]:
         """The edit, where there is a new one and it is in order; and seconds to the next look."""
         now, text, asked = self._room.clock.boottime(), self._read(), self._asked.is_set()
+        read_at = self._room.clock.boottime()  # it may be later by a pause, in which nobody saw the content stand still
         self._asked.clear()
         digest = None if text is None else _hash(text)
         if not asked:
             if digest == self._settled:
                 self._seen = None
                 return None, POLL
-            if (wait := self._unsettled(text, now)) > 0:
+            if (wait := self._unsettled(text, now, read_at)) > 0:
                 return None, wait
         self._seen, self._settled = None, digest
         return self._take(text), POLL
 
-    def _unsettled(self, text: bytes | None, now: float) -> float:
-        """Seconds for which this content has to stand still yet."""
+    def _unsettled(self, text: bytes | None, now: float, read_at: float) -> float:
+        """Seconds for which this content has to stand still yet. It was read between `now` and `read_at`."""
         if self._seen is None or self._seen.text != text:
             restless = now if self._seen is None else self._seen.restless_since
-            self._seen = _Seen(text, now, restless)
+            self._seen = _Seen(text, read_at, restless)
         half = text is None or (len(text) < len(self._good) and self._good.startswith(text))
         restless = now - self._seen.restless_since >= RESTLESS
         return self._seen.since + (HALF if half else BRIEF if restless else STILL) - now

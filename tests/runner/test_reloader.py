@@ -20,14 +20,19 @@ class Desk:
     """A reloader, its file, and the time, which the test moves on."""
 
     def __init__(self, folder: Path) -> None:
-        self.now, self.path = 0.0, folder / "jobs.yaml"
+        self.now, self.stall, self.path = 0.0, 0.0, folder / "jobs.yaml"
         job = {"call": "effects:append", "every": "5m", "args": {"path": "x"}}
         self.text = jobs_file(a=job, b=job) + "\n# the end\n"
         self.path.write_text(self.text)
         plan = parse(self.text.encode(), "jobs.yaml", HERE / "bodies")
-        clock: Any = SimpleNamespace(boottime=lambda: self.now)
+        clock: Any = SimpleNamespace(boottime=self._read_clock)
         owner: Any = Owner(None, "r", 15.0)  # type: ignore[arg-type]
         self.reloader = Reloader(Source(self.path, plan.root, "jobs.yaml"), plan, Room(owner, clock, Bus()))
+
+    def _read_clock(self) -> float:
+        """The machine stands still for `stall` just after the next reading."""
+        now, self.now, self.stall = self.now, self.now + self.stall, 0.0
+        return now
 
     def look(self, text: str | None = None, after: float = 0.0) -> bool:
         """Write, wait, look: whether an edit was taken."""
@@ -72,6 +77,13 @@ def test_what_may_be_half_of_it_waits_for_longer(desk: Desk, restless: bool) -> 
     assert not desk.look(half)
     assert not desk.look(after=HALF * 0.9)
     assert desk.look(after=HALF * 0.2), "somebody may have taken the end out on purpose"
+
+
+def test_a_machine_that_stands_still_has_not_seen_the_content_stand_still(desk: Desk) -> None:
+    half, desk.stall = desk.text[: desk.text.index("\n") + 1], HALF * 2
+    assert not desk.look(half)
+    assert not desk.look(after=HALF * 0.9)
+    assert desk.look(after=HALF * 0.2)
 
 
 def test_asked_for_it_is_looked_at_as_it_stands(desk: Desk) -> None:
