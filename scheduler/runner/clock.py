@@ -10,6 +10,9 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 
+AGREED = 0.001  # seconds of difference that are none
+
+
 class SystemClock:
     """The database's time, as well as it is known here.
 
@@ -21,6 +24,7 @@ class SystemClock:
     def __init__(self, shift: float = 0.0) -> None:
         self._shift = timedelta(seconds=shift)
         self._known: tuple[datetime, float] | None = None  # an instant of the database, and its boottime
+        self.error = 0.0  # seconds by which that instant may be wrong
         self._lock = threading.Lock()
 
     def _local(self) -> datetime:
@@ -51,12 +55,14 @@ class SystemClock:
         """Learn from an answer that carries the database's time and took so many seconds to come.
 
         The database read its clock at some point of the exchange; the middle is the best guess, and half the exchange
-        the error. A slow exchange says little, so it is believed only where the difference is larger than its error.
+        the error. Believed is what is more exact than what is known, and what contradicts it: lies farther from it than
+        both errors allow. Where one side of the exchange stood still, the difference is half of the exchange.
         """
-        seen, at = database_now + timedelta(seconds=took / 2), self.boottime()
+        seen, at, error = database_now + timedelta(seconds=took / 2), self.boottime(), took / 2
         with self._lock:
-            if self._known is None or abs((seen - self.now()).total_seconds()) > max(took / 2, 0.001):
-                self._known = (seen, at)
+            apart = abs((seen - self.now()).total_seconds())
+            if self._known is None or error < self.error or apart > error + self.error + AGREED:
+                self._known, self.error = (seen, at), error
 
 
 def new_id() -> UUID:

@@ -25,9 +25,10 @@ class ClockWatch:
         self.claims = True
 
     def look(self) -> None:
-        """Judge the offset that was measured last, and say a change of it once."""
+        """Judge the offset that was measured last, and say a change of it once. It is away where it surely is."""
         offset = self._room.clock.offset
-        grade = (abs(offset) > NOTABLE) + (abs(offset) > INTOLERABLE)
+        away = abs(offset) - self._room.clock.error
+        grade = (away > NOTABLE) + (away > INTOLERABLE)
         if grade == self._said:
             return
         self._said, claimed = grade, self.claims

@@ -37,6 +37,31 @@ def test_a_slow_answer_is_not_believed_over_a_fast_one() -> None:
     assert abs(clock.now() - DATABASE) < timedelta(seconds=0.9)
 
 
+@pytest.mark.parametrize("late", [0.0, 8.0])
+def test_a_machine_that_stands_still_on_one_side_of_the_exchange_moves_no_clock(late: float) -> None:
+    """The database's clock was read at the very begin or end of it: the difference is half of the exchange."""
+    clock = SystemClock()
+    clock.measure(DATABASE, took=0.02)
+    for _ in range(100):
+        clock.measure(clock.now() - timedelta(seconds=late), took=8.0)
+        assert abs(clock.now() - DATABASE) < timedelta(seconds=0.9)
+
+
+def test_a_slow_first_answer_gives_way_to_a_faster_one() -> None:
+    clock = SystemClock()
+    clock.measure(DATABASE - timedelta(seconds=8), took=8.0)
+    assert clock.error == 4
+    clock.measure(DATABASE, took=0.002)
+    assert (abs(clock.now() - DATABASE) < timedelta(seconds=0.9), clock.error) == (True, 0.001)
+
+
+def test_a_clock_that_was_set_is_followed_however_exact_the_former_measurement() -> None:
+    clock = SystemClock()
+    clock.measure(DATABASE, took=0.002)
+    clock.measure(DATABASE + timedelta(hours=1), took=0.5)
+    assert abs(clock.now() - DATABASE - timedelta(hours=1)) < timedelta(seconds=0.9)
+
+
 def test_the_alarm_is_set_by_the_machines_own_clock() -> None:
     clock = SystemClock(7200.0)
     clock.measure(DATABASE, took=0.0)
