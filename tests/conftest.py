@@ -14,6 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pooler
@@ -60,6 +61,15 @@ class Server:
     def execute(self, statement: str) -> None:
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(statement)  # type: ignore[call-overload]
+
+    def drop(self, database: str) -> None:
+        """With whoever is still connected: PostgreSQL gives them five seconds, a slow machine takes longer."""
+        drop = f"DROP DATABASE {database} WITH (FORCE)"
+        for _ in range(11):
+            with suppress(psycopg.errors.ObjectInUse):
+                self.execute(drop)
+                return
+        self.execute(drop)
 
     def stop(self) -> None:
         self._server.cleanup()
@@ -109,7 +119,7 @@ def database_url(server: Server, template: str, lead: Lead) -> Iterator[str]:
     try:
         yield lead(server.url_of(name))
     finally:
-        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        server.drop(name)
 
 
 @pytest.fixture(scope="session")
@@ -134,7 +144,7 @@ def empty_database_url(server: Server, lead: Lead) -> Iterator[str]:
     try:
         yield lead(server.url_of(name))
     finally:
-        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        server.drop(name)
 
 
 @pytest.fixture

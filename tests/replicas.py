@@ -36,6 +36,14 @@ def eventually(fact: Callable[[], Any], what: str, within: float = LIMIT) -> Any
     return found
 
 
+def away_from_a_tick(period: float, margin: float = 60.0) -> None:
+    """Wait until no tick of `every: <period>` is near: where ticks are counted, one amid the test counts as well.
+
+    The last one is 3 s ago, more than the shortest grace; to the next one it is `margin`, which a busy machine needs.
+    """
+    eventually(lambda: 3 < time.time() % period < period - margin, "no tick is near", within=margin + LIMIT)
+
+
 def jobs_file(**jobs: dict[str, Any]) -> str:
     """A jobs file (JSON is YAML); underscores in names become hyphens."""
     return json.dumps({"version": 1, "jobs": {name.replace("_", "-"): entry for name, entry in jobs.items()}})
@@ -168,7 +176,8 @@ class Fleet:
         file: Path | None = None,
         **settings: Any,
     ) -> Replica:
-        """A replica with this jobs file's text; a lease of 2 s unless `settings` say otherwise.
+        """A replica with this jobs file's text; a lease of 6 s unless `settings` say otherwise: whoever waits for its
+        end does not wait for long, and a machine that stands still for three seconds ends nobody's body.
 
         `url`: another way to the same database; `statements`: a folder with `sql/*.sql` in place of the engine's;
         `file`: read and watched in place of `jobs`.
@@ -181,7 +190,7 @@ class Fleet:
             "file": None if file is None else str(file),
             "url": url or self.url,
             "statements": None if statements is None else str(statements),
-            "settings": {"replica": name, "lease": 2.0, "drain": 5.0, "seats": 8, **self.settings, **settings},
+            "settings": {"replica": name, "lease": 6.0, "drain": 5.0, "seats": 8, **self.settings, **settings},
             "journal": str(journal),
             "stderr": str(stderr),
             "environment": {MARK: str(self.folder), **self.environment},

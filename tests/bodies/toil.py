@@ -13,10 +13,14 @@ from scheduler import RunContext
 
 
 def keyed(ctx: RunContext, path: str, gate: str = "", hold: float = 0.0) -> str:
-    """One effect that names what a receiver could tell repetitions by; attempt 1 then takes `hold` seconds."""
+    """One effect that names what a receiver could tell repetitions by; attempt 1 then takes `hold` seconds, or waits
+    until the gate stands open.
+    """
     note(path, "work", ctx.run_id, ctx.idempotency_key, ctx.attempt, os.getpid())
     if ctx.attempt == 1:
         threading.Event().wait(hold)
+    while ctx.attempt == 1 and gate and not os.path.exists(gate):
+        threading.Event().wait(0.02)
     note(path, "done", ctx.run_id, ctx.idempotency_key, ctx.attempt, os.getpid())
     return "done"
 

@@ -37,7 +37,7 @@ class Rooms:
         self.facts, self.proxy, self.events = Scene(url), Proxy(url), list[Event]()
         self.effects, self.gate = folder / "effects", folder / "gate"
         args = {"path": str(self.effects), "gate": str(self.gate)}
-        work = {"call": "effects:hold", "at": TICK, "isolation": "thread", "misfire": {"within": "400d"}, "args": args}
+        work = {"call": "effects:hold", "at": TICK, "isolation": "thread", "misfire": {"within": "3650d"}, "args": args}
         plan = parse(jobs_file(work=work).encode(), "jobs.yaml", HERE / "bodies")
         mine = Settings(**{"replica": "cut", "lease": 60.0, "seats": 4, **settings})
         self.parts, _ = Soloist(mine, plan, self.proxy.url, (self.events.append,)).wire()

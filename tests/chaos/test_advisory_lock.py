@@ -145,7 +145,7 @@ def test_a_lost_lock_stops_the_run(fleet: Fleet, after_crash: str, end: tuple[st
 def test_a_killed_owners_lock_is_free_for_the_next(fleet: Fleet) -> None:
     args = {"path": str(fleet.effects), "gate": str(fleet.gate)}
     for _ in range(2):
-        fleet.start(_jobs(fleet, args=args), lease=6.0).ready()
+        fleet.start(_jobs(fleet, args=args), lease=15.0).ready()
     _child(fleet)
     owner = fleet.owner_of("work")
     owner.signal(signal.SIGKILL)
@@ -196,7 +196,7 @@ def test_keys_are_the_same_in_every_process_and_different_for_every_job(
     other.settings.update(fleet.settings)
     try:
         for one in (fleet, other):
-            one.start(jobs, f"of-{one.folder.name}", seats=1).ready()
+            one.start(jobs, f"of-{one.folder.name}", seats=1, lease=15.0).ready()
         eventually(lambda: len(fleet.lines("begin")) == 2, "both run at once, one in each replica")
         holders = {holder(fleet, job_key(name)) for name in names}
         keepers = {keeper_of(one, one.replicas[0]) for one in (fleet, other)}

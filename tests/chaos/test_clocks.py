@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import threading
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -45,6 +46,14 @@ def _each_tick_once(fleet: ClockedFleet, step: float = SECOND) -> list[tuple[Any
     return rows
 
 
+def _lateness(rows: list[tuple[Any, ...]]) -> float:
+    """Seconds from tick to row, the middle one. Of those that were claimed alone: what a machine that stood still has
+    left is claimed at once, and says nothing of clocks.
+    """
+    claims = Counter(round(row[0].timestamp() + row[1], 2) for row in rows)
+    return statistics.median(row[1] for row in rows if claims[round(row[0].timestamp() + row[1], 2)] == 1)
+
+
 def _ticks(fleet: ClockedFleet, number: int) -> None:
     """Wait for so many more ticks."""
     wanted = len(fleet.lines("work")) + number
@@ -70,7 +79,7 @@ def test_a_few_seconds_away_is_corrected_and_said_once(clocked_fleet: ClockedFle
     _ticks(fleet, 8)
     rows = _each_tick_once(fleet)
     # nobody here has a right clock: were one believed, half of the ticks or all would be five seconds late
-    assert statistics.median(row[1] for row in rows[2:]) < 2
+    assert _lateness(rows[2:]) < 2
     for replica, offset in ((late, -5), (early, 5)):
         assert abs(_away(replica, claims=True)["offset"] - offset) < 1
         assert len(replica.events("ClockAway")) == 1
@@ -127,9 +136,9 @@ def test_a_clock_that_goes_away_loses_no_run_that_is_owned(clocked_fleet: Clocke
         hold={"call": "effects:hold", **once(), "args": args},
         work={"call": "effects:append", "every": "1s", "isolation": "thread", "args": {"path": str(fleet.effects)}},
     )
-    owner = fleet.start_at("+0", jobs, "owner", lease=5.0).ready()
+    owner = fleet.start_at("+0", jobs, "owner", lease=15.0).ready()
     eventually(lambda: fleet.lines("begin"), "the body begins")
-    other = fleet.start_at("+0", jobs, "other", lease=5.0).ready()
+    other = fleet.start_at("+0", jobs, "other", lease=15.0).ready()
     fleet.set_clock("owner", "+300s")
     _away(owner, claims=False)
     held = "SELECT claimed_until FROM soloist.run JOIN soloist.job ON job.id = job WHERE name = 'hold' AND attempt = 1"
@@ -137,7 +146,7 @@ def test_a_clock_that_goes_away_loses_no_run_that_is_owned(clocked_fleet: Clocke
     lasting = "SELECT claimed_until > %s + interval '15 s' FROM soloist.run JOIN soloist.job ON job.id = job"
     lasting += " WHERE name = 'hold'"
     seen = len(owner.events("TickWon"))
-    eventually(lambda: fleet.sql(lasting, until) == [(True,)], "three leases long it is renewed")
+    eventually(lambda: fleet.sql(lasting, until) == [(True,)], "a whole lease later it is renewed still")
     fleet.gate.touch()
     eventually(lambda: fleet.statuses("hold") == [("succeeded", 1)], "its outcome is written by its one owner")
     assert len(owner.events("TickWon")) <= seen + 1, "one more may have been on its way"
@@ -151,7 +160,7 @@ def test_a_clock_that_drifts(clocked_fleet: ClockedFleet, rate: float) -> None:
     replica = fleet.start_at(fleet.drifting(rate), _jobs(fleet, "500ms"), "drifts").ready()
     _ticks(fleet, 16)
     rows = _each_tick_once(fleet, 0.5)
-    assert statistics.median(row[1] for row in rows) < 1
+    assert _lateness(rows) < 1
     if rate == 0.5:
         assert eventually(lambda: replica.events("ClockAway"), "it sees its clock fall behind")[0]["offset"] < -1
 
@@ -184,7 +193,7 @@ def test_a_clock_that_is_set_back_again_and_again_just_after_it_woke(clocked_fle
     _ticks(fleet, 4)
     rows = _each_tick_once(fleet, 0.5)
     assert len(rows) >= 8
-    assert statistics.median(row[1] for row in rows) < 1
+    assert _lateness(rows) < 1
 
 
 @pytest.mark.case("C036")

@@ -10,7 +10,7 @@ import pytest
 from chaos.evidence import Body
 from chaos.faults import REST, WEIGHTS, Kind, Weather, forecast
 from chaos.gather import bodies, grid
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 WEATHER = Weather(600.0, slots=6)
@@ -47,6 +47,7 @@ def test_the_grid_leaves_out_its_beginning_and_has_its_end(after: float, upto: f
     assert grid(_noon(after), _noon(upto), 0.5) == [_noon(seconds) for seconds in expected]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 10_000_000), st.integers(0, 5_000_000))
 def test_the_grid_has_every_instant_on_it(start: int, length: int) -> None:
     after = _noon(Fraction(start, 1_000_000))

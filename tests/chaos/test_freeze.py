@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import signal
+from collections import Counter
 from contextlib import suppress
 
 import psutil
 import pytest
 from replicas import Fleet, Replica, eventually, jobs_file, once
+from side_by_side import side_by_side
 
 
 def _jobs(fleet: Fleet, **fields: object) -> str:
@@ -43,7 +45,6 @@ def test_a_frozen_owner_is_overtaken_once_and_commits_nothing(fleet: Fleet, froz
     if frozen != "the whole tree":
         # the zygote is awake: it keeps the deadline of the child, stopped or not, before anybody may take over
         eventually(lambda: not psutil.pid_exists(child), "the child is gone at the trust deadline", 20)
-        assert fleet.statuses("work") == [("running", 1)]
     eventually(lambda: fleet.statuses("work") == [("succeeded", 2)], "attempt 2 succeeds elsewhere")
     written = fleet.sql("SELECT * FROM soloist.run")
     for process in tree:
@@ -57,6 +58,8 @@ def test_a_frozen_owner_is_overtaken_once_and_commits_nothing(fleet: Fleet, froz
     assert not [line for line in fleet.lines("end") if line[3] == "1"]
     assert len([event for replica in fleet.replicas for event in replica.events("RunTakenOver")]) == 1
     assert '"level": "warning"' in owner.said()
+    if frozen != "the whole tree":  # there the child may wake a moment before the zygote that ends it
+        assert side_by_side(fleet) == []
     assert owner.exit_code is None
     for replica in fleet.replicas:
         replica.signal(signal.SIGTERM)
@@ -81,7 +84,7 @@ def test_a_frozen_thread_body_is_told_and_its_result_is_refused(fleet: Fleet) ->
 
 def test_a_frozen_child_alone_is_still_its_owners(fleet: Fleet) -> None:
     """The replica renews; a body that stands still is no death. Its timeout ends it, stopped as it is."""
-    jobs = _jobs(fleet, timeout="4s")
+    jobs = _jobs(fleet, timeout="8s")
     for _ in range(2):
         fleet.start(jobs).ready()
     child = _begun(fleet)
@@ -117,8 +120,14 @@ def test_a_tick_missed_while_frozen_is_done_by_the_others(fleet: Fleet) -> None:
     eventually(lambda: len(fleet.lines()) >= seen + 4, "ticks go on")
     fleet.replicas[0].signal(signal.SIGCONT)
     eventually(lambda: len(fleet.lines()) >= seen + 6, "and after it wakes")
-    keys = [line[1] for line in fleet.lines()]
-    assert len(keys) == len(set(keys))
+    attempts = [(line[1], line[2]) for line in fleet.lines()]
+    assert len(attempts) == len(set(attempts))
+    # frozen between an effect and the record of it, its owner was rightly overtaken
+    again = {key for key, number in attempts if number != "1"}
+    lost = "SELECT run_key FROM soloist.run JOIN soloist.attempt ON run = run.id WHERE outcome <> 'succeeded'"
+    assert again <= {key for (key,) in fleet.sql(lost)}
+    keys = Counter(key for key, _ in attempts)
+    assert {key for key, times in keys.items() if times > 1} <= again
     ticks = fleet.sql("SELECT scheduled_at FROM soloist.run ORDER BY 1")
     steps = {(after - before).total_seconds() for (before,), (after,) in itertools.pairwise(ticks)}
     assert steps == {1.0}, "every tick between the first and the last has a row"

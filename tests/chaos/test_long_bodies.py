@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from replicas import Fleet, Replica, eventually, jobs_file, once
 
-LEASE = 2.0
+LEASE = 4.0  # a machine that stands still for two seconds ends nobody's body
 
 
 def _held(fleet: Fleet, **fields: object) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def test_a_body_longer_than_its_lease_runs_once(fleet: Fleet, isolation: str) ->
     for _ in range(3):
         fleet.start(jobs, lease=LEASE).ready()
     _begun(fleet)
-    _leases_pass(fleet, 4)
+    _leases_pass(fleet, 2.5)
     assert fleet.sql("SELECT claimed_until > clock_timestamp() FROM soloist.run") == [(True,)], "it is renewed"
     fleet.gate.touch()
     _undisturbed(fleet)
@@ -74,7 +74,7 @@ def _toil(fleet: Fleet, call: str, **fields: Any) -> str:
 )
 def test_a_body_that_burns_starves_no_renewal(fleet: Fleet, isolation: str, threads: int) -> None:
     """In the replica's own process the body and the renewals share one interpreter lock."""
-    jobs = _toil(fleet, "burn", isolation=isolation, args={"seconds": 2.5 * LEASE, "threads": threads})
+    jobs = _toil(fleet, "burn", isolation=isolation, args={"seconds": 2 * LEASE, "threads": threads})
     for _ in range(2):
         fleet.start(jobs, lease=LEASE).ready()
     _undisturbed(fleet)
@@ -149,8 +149,13 @@ def test_renewals_go_on_in_a_drain_until_the_last_body_has_ended(fleet: Fleet, n
 
 
 def _come_and_go(fleet: Fleet, jobs: str, name: str | None, number: signal.Signals) -> Replica:
-    come = fleet.start(jobs, name, lease=LEASE).ready()
-    eventually(lambda: fleet.sql("SELECT 1 FROM soloist.replica WHERE name = %s", come.name), "it is registered")
+    known = "SELECT count(*) FROM soloist.replica WHERE name = %s"
+    before = 0 if name is None else fleet.sql(known, name)[0][0]
+    come = fleet.start(jobs, name, lease=LEASE)
+    eventually(lambda: fleet.sql(known, come.name) == [(before + 1,)], "it is registered")
+    eventually(
+        lambda: len(come.events("ReplicaStarted")) == before + 1, "it has started"
+    )  # a namesake's journal is one
     come.signal(number)
     come.ended()
     return come
@@ -167,7 +172,7 @@ def test_neighbours_that_restart_leave_a_run_where_it_is(fleet: Fleet, overlap: 
         _come_and_go(fleet, jobs, name, number)
         assert fleet.statuses("work") == [("running", 1)]
     watching = fleet.start(jobs, lease=LEASE).ready()
-    _leases_pass(fleet, 4)
+    _leases_pass(fleet, 2.5)
     fleet.gate.touch()
     _undisturbed(fleet)
     assert owner.exit_code is None

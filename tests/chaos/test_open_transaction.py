@@ -43,9 +43,9 @@ def test_an_open_transaction_that_enqueued_a_run_holds_up_no_other_job(fleet: Fl
         eventually(lambda: not fleet.sql("SELECT 1 FROM soloist.run WHERE exclusive AND finished_at IS NULL"), "calm")
         _try_enqueue(user, status)
         for _ in range(4):
-            _goes_on(fleet, "other", 5, 5)
+            _goes_on(fleet, "other", 5, 9)
         if (overlap, status) != ("skip", "queued"):
-            _goes_on(fleet, "enqueued", 5, 5)
+            _goes_on(fleet, "enqueued", 5, 9)
         user.commit()
     eventually(
         lambda: fleet.sql("SELECT 1 FROM soloist.run WHERE run_key = 'manual:1' AND status = 'succeeded'"), "it ran"
@@ -71,15 +71,15 @@ def _try_enqueue(user: psycopg.Connection, status: str) -> None:
 
 @pytest.mark.parametrize("isolation", ["process", "thread"])
 def test_a_body_that_sits_in_its_transaction_keeps_its_run_and_holds_up_nobody(fleet: Fleet, isolation: str) -> None:
-    """Four leases long. Its row is locked only in the moment of its COMMIT."""
+    """Far longer than its lease. Its row is locked only in the moment of its COMMIT."""
     fleet.sql("CREATE TABLE public.effect (run uuid NOT NULL)")
     sit = {"call": "effects:in_transaction", **once(), "isolation": isolation}
     held = {"call": "effects:hold", **once(), "args": {"path": str(fleet.effects), "gate": str(fleet.gate)}}
     jobs = jobs_file(
-        sit={**sit, "args": {"path": str(fleet.effects), "seconds": 8}}, held=held, other=_tick(fleet, every="500ms")
+        sit={**sit, "args": {"path": str(fleet.effects), "seconds": 10}}, held=held, other=_tick(fleet, every="500ms")
     )
     for _ in range(2):
-        fleet.start(jobs).ready()
+        fleet.start(jobs, lease=4.0).ready()
     eventually(lambda: fleet.lines("inside"), "it sits in its transaction")
     while not fleet.lines("outside"):
         _goes_on(fleet, "other", 2, 10)

@@ -17,7 +17,7 @@ from chaos.rollout import (
     specs,
     tick,
 )
-from replicas import Fleet, eventually, jobs_file
+from replicas import Fleet, eventually, jobs_file, once
 
 
 def _skipped(fleet: Fleet, job: str) -> list[str]:
@@ -34,9 +34,7 @@ def test_a_removed_job_ends_what_it_runs_and_starts_nothing(fleet: Fleet) -> Non
     """Its replica is the only one that knows it; a new job is for the new ones alone."""
     hold = {"path": str(fleet.effects), "gate": str(fleet.gate)}
     gone = tick(fleet, "", call="effects:hold", args=hold, overlap="queue_all", isolation=None)
-    later = tick(
-        fleet, "", every="1h", misfire={"first_sight": "run"}, call="effects:behave", args={"how": "retry late"}
-    )
+    later = tick(fleet, "", every=None, **once(), call="effects:behave", args={"how": "retry late"})
     same = tick(fleet, "same")
     old = fleet.start(jobs_file(gone=gone, later=later | {"retry": {"attempts": 2}}, same=same), "old").ready()
     eventually(lambda: fleet.statuses("gone")[2:], "one runs, two wait")
@@ -98,7 +96,7 @@ def test_an_old_pod_that_restarts_in_the_middle_takes_only_what_is_the_same(flee
     assert fleet.sql("SELECT max(generation) FROM soloist.config") == [(2,)]
     late = [words for job in ("edited", "moved", "gone") for words in attempts(fleet, job) if words[3] > switch.end]
     assert {who for _, _, who, _, _ in late} == {"new"}
-    assert {word for *_, word in late} == {"new"}
+    assert {word for *_, word in late if word} == {"new"}, "one that was handed back before it began has no word"
     assert shown_replicas(fleet)["again"]["in_force"] is False
 
 

@@ -81,7 +81,7 @@ def _each_tick_has_its_row(fleet: Fleet, first: str, second: str, switch: Switch
 
 def _no_body_of_a_stale_spec(fleet: Fleet, switch: Switch) -> None:
     for job in CHANGED:
-        ran = attempts(fleet, job)
+        ran = [one for one in attempts(fleet, job) if one[-1]]  # one that was handed back before it began has no word
         late = [word for *_, begun, word in ran if begun > switch.end]
         assert len(late) >= 3
         assert {*late} == {"new"}

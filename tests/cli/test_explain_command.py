@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from desk import Desk
+from replicas import away_from_a_tick
 from scene import BASE, Scene, birth, registration
 from uuid_utils.compat import uuid7
 
@@ -54,6 +55,12 @@ def key(at: datetime) -> str:
 
 def tick(n: int, status: Status = Status.RUNNING, **fields: Any) -> Birth:
     return birth((hour(n) - BASE).total_seconds(), status, **fields)
+
+
+@pytest.fixture(autouse=True)
+def _one_hour() -> None:
+    """All of a test lies in one hour. Once for all fixtures: a second wait might end in the next one."""
+    away_from_a_tick(3600)
 
 
 @pytest.fixture

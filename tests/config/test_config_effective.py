@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scheduler.config.effective import effective_rows, effective_text
@@ -122,7 +122,7 @@ def test_whatever_the_args_and_texts_are(args: dict[str, object], description: s
     )
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, int(LONGEST * 1000)))
 def test_durations_are_written_as_they_are_read(milliseconds: int) -> None:
     seconds = milliseconds / 1000

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.bounds import Bounds
@@ -318,6 +318,7 @@ class TestOutcomes:
 
 
 class TestWaits:
+    @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.integers(0, 10_000), st.floats(0.001, 1e6), st.floats(0.001, 1e6), st.floats(0, 1, exclude_max=True))
     def test_backoff_never_leaves_its_bounds(self, failures: int, base: float, most: float, chance: float) -> None:
         wait = backoff(failures, base, most, chance)
@@ -327,10 +328,12 @@ class TestWaits:
         assert backoff(1, 10, 60, 0.0) == pytest.approx(8)
         assert backoff(1, 10, 60, 0.999) == pytest.approx(12, rel=0.01)
 
+    @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.integers(0, 10_000), st.floats(0, 1, exclude_max=True))
     def test_reconnecting_waits_at_most_five_seconds(self, tries: int, chance: float) -> None:
         assert 0 < reconnect_wait(tries, chance) <= 5
 
+    @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.floats(1, 3600))
     def test_trust_ends_before_the_lease_and_outlives_two_renewals(self, lease: float) -> None:
         assert 2 * renew_interval(lease) < trust_window(lease) < lease

@@ -6,7 +6,7 @@ import contextlib
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.duration import LONGEST, parse_duration
@@ -57,6 +57,7 @@ def test_refused_with_help(text: str, said: str) -> None:
         parse_duration(text)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 3000), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59), st.integers(0, 999))
 def test_parts_add_up(days: int, hours: int, minutes: int, seconds: int, thousandths: int) -> None:
     text = f"{days}d{hours}h{minutes}m{seconds}s{thousandths}ms"
@@ -64,6 +65,7 @@ def test_parts_add_up(days: int, hours: int, minutes: int, seconds: int, thousan
     assert parse_duration(text) == pytest.approx(total + thousandths / 1000, abs=1e-6)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=20))
 def test_any_text_is_seconds_or_a_value_error(text: str) -> None:
     with contextlib.suppress(ValueError):

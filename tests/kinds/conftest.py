@@ -38,6 +38,12 @@ def process_kind(make_kind: Make) -> PythonKind:
     return make_kind()
 
 
+@pytest.fixture(scope="module")
+def patient_kind(make_kind: Make) -> PythonKind:
+    """For bodies that end by themselves once they are told: one that a busy machine holds is not killed meanwhile."""
+    return make_kind(graces=Graces(cancel=20.0, term=20.0))
+
+
 @pytest.fixture
 def thread_kind() -> Iterator[ThreadKind]:
     kind = ThreadKind(ROOT)

@@ -124,8 +124,8 @@ async def coroutine(ctx: RunContext, value: int) -> int:
 
 
 async def coroutine_that_waits(ctx: RunContext, path: str) -> None:
-    _mark(path)
     try:
+        _mark(path)
         await asyncio.sleep(600)
     finally:
         print("cleaned up")
@@ -172,16 +172,16 @@ def deaf(ctx: RunContext, path: str, seconds: float) -> str:
 
 
 def wait(ctx: RunContext, path: str) -> None:
-    _mark(path)
     try:
+        _mark(path)  # in here: who sees it may end the body at once
         _NEVER.wait(600)
     finally:
         print("cleaned up")
 
 
 def swallow_term(ctx: RunContext, path: str) -> str:
-    _mark(path)
     try:
+        _mark(path)
         _NEVER.wait(600)
     except BaseException:
         print("swallowed")
@@ -248,8 +248,9 @@ def background(ctx: RunContext, path: str, code: int) -> None:
 
 def zombie(ctx: RunContext) -> int:
     """A process that ended and was never waited for."""
-    subprocess.Popen(["true"])
-    _NEVER.wait(0.3)
+    pid = os.posix_spawnp("true", ["true"], os.environ)  # a Popen that is forgotten buries it
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        _NEVER.wait(0.01)
     return os.getpid()
 
 
@@ -287,7 +288,7 @@ def spoil(ctx: RunContext, directory: str) -> int:
     os.environ.pop("PATH")
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
         signal.signal(number, signal.SIG_IGN)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    signal.setitimer(signal.ITIMER_REAL, 60)  # it must not go off before it is put right
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGUSR1])
     logging.disable(logging.CRITICAL)
     logging.basicConfig(force=True, level=logging.ERROR)
@@ -299,7 +300,6 @@ def spoil(ctx: RunContext, directory: str) -> int:
 
 
 def state(ctx: RunContext) -> dict[str, Any]:
-    _NEVER.wait(0.4)  # longer than the timer of `spoil`
     umask = os.umask(0)
     os.umask(umask)
     print("out")
@@ -311,6 +311,7 @@ def state(ctx: RunContext) -> dict[str, Any]:
         "environ": dict(os.environ),
         "ignored": [int(n) for n in range(1, 32) if signal.getsignal(n) == signal.SIG_IGN],
         "blocked": sorted(int(n) for n in signal.pthread_sigmask(signal.SIG_BLOCK, [])),
+        "timer": signal.getitimer(signal.ITIMER_REAL),
         "recursion": sys.getrecursionlimit(),
         "stdin": sys.stdin.read(),
     }

@@ -34,6 +34,7 @@ def test_a_spoilt_process_is_put_right(process_kind: PythonKind, tmp_path: Path)
     assert before["cwd"] == str(Path.cwd())
     assert before["blocked"] == []
     assert before["ignored"] == [signal.SIGPIPE, signal.SIGXFSZ]
+    assert before["timer"] == [0.0, 0.0]
     assert before["stdin"] == ""
     assert "out\n" in ending.output_tail
     assert "INFO a-job log\n" in ending.output_tail

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -57,22 +58,28 @@ def test_progress_is_told_as_far_as_it_fits(
 
 
 def test_progress_is_never_torn(words: Words) -> None:
-    over = threading.Event()
+    enough, over, number = threading.Event(), threading.Event(), 0
 
     def write() -> None:
-        for number in range(20_000):
+        nonlocal number
+        # until one is seen, too: it may lose the GIL amid a word each time
+        while not (number >= 20_000 and enough.is_set()):
+            number += 1
             words.say(0, number, number, str(number) * 3)
         over.set()
 
     writer = threading.Thread(target=write)
     writer.start()
-    seen = 0
+    seen, end = 0, time.monotonic() + 60
     while not over.is_set():
         if (said := words.said(0)) is not None:
             seen += 1
+            enough.set()  # before it is judged: the writer must end after a failure as well
             assert said == (said[0], said[0], str(said[0]) * 3)
+        elif time.monotonic() > end:
+            enough.set()
     writer.join()
-    assert words.said(0) == (19_999, 19_999, "19999" * 3)
+    assert words.said(0) == (number, number, str(number) * 3)
     assert seen
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from replicas import HERE, Fleet, eventually, jobs_file
+from replicas import HERE, Fleet, away_from_a_tick, eventually, jobs_file
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PERIODS = {"a": "1s", "b": "700ms", "c": "1500ms"}
@@ -80,6 +80,7 @@ def hosts(tmp_path: Path, database_url: str) -> Iterator[dict[str, subprocess.Po
         "daily": {**entry, "schedule": "15 4 * * *", "once_per": "day"},
     }
     (tmp_path / "jobs.yaml").write_text(jobs_file(**jobs))
+    away_from_a_tick(900)  # all three tick at quarters of an hour
     started = {}
     for name, zone in ZONES.items():
         environment = {**os.environ, "TZ": zone, "SOLOIST_DATABASE_URL": database_url, "SOLOIST_REPLICA": name}

@@ -18,7 +18,7 @@ class Local:
     def __init__(self, url: str, jobs: str | Plan, name: str = "local", **settings: Any) -> None:
         self.events: list[Event] = []
         self._closed = False
-        fields = {"replica": name, "lease": 5.0, "drain": 1.0, "seats": 8, **settings}
+        fields = {"replica": name, "lease": 9.0, "drain": 1.0, "seats": 8, **settings}
         plan = jobs if isinstance(jobs, Plan) else parse(jobs.encode(), "jobs.yaml", HERE / "bodies")
         self.parts, self.service = Soloist(Settings(**fields), plan, url, (self.events.append,)).wire()
         self.service.start()

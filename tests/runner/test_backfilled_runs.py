@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from local import Local
-from replicas import eventually, jobs_file
+from replicas import away_from_a_tick, eventually, jobs_file
 from scene import Scene
 from uuid_utils.compat import uuid7
 
@@ -17,6 +17,7 @@ from scheduler.store.jobs import read_job
 
 
 def test_they_run_in_order_though_the_job_is_paused(start: Callable[..., Local], facts: Scene, tmp_path: Path) -> None:
+    away_from_a_tick(3600)
     entry = {"call": "effects:append", "every": "1h", "isolation": "thread", "args": {"path": str(tmp_path / "seen")}}
     start(jobs_file(a=entry))
     pauses.pause_job(facts.mine, pauses.Wish("a", "ann", "x"))

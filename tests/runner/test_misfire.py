@@ -10,12 +10,18 @@ from typing import Any
 
 import pytest
 from local import Local
-from replicas import eventually, jobs_file
+from replicas import away_from_a_tick, eventually, jobs_file
 from scene import Scene
 
 from scheduler.core.events import TickSkipped
 
 Start = Callable[..., Local]
+
+
+@pytest.fixture(autouse=True)
+def _no_tick_amid_the_test() -> None:
+    """Those that are counted come every ten minutes, or at multiples of that."""
+    away_from_a_tick(600, 30)
 
 
 def _jobs(tmp_path: Path, misfire: dict[str, Any], **fields: Any) -> str:

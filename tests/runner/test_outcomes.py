@@ -58,7 +58,7 @@ def ended(request: pytest.FixtureRequest, server: Any, template: str) -> Iterato
     finally:
         local.close()
         scene.close()
-        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        server.drop(name)
 
 
 @pytest.mark.parametrize("way", ENDS)

@@ -114,7 +114,7 @@ def test_three_replicas_thirty_ticks_one_run_each(crew: Fleet, facts: Scene, tmp
     tick = _manual(tmp_path, every="250ms", overlap="allow", misfire={"policy": "all"})
     tick["args"] = {"path": str(crew.effects)}
     for _ in range(3):
-        crew.start(jobs_file(tick=tick), lease=5.0)
+        crew.start(jobs_file(tick=tick), lease=15.0)
     for replica in crew.replicas:
         replica.ready()
     eventually(lambda: len(crew.lines("tick")) >= TICKS, "thirty ticks")
@@ -137,7 +137,7 @@ def test_three_replicas_thirty_ticks_one_run_each(crew: Fleet, facts: Scene, tmp
 def test_a_dead_replica_is_told_by_its_lease(crew: Fleet, facts: Scene) -> None:
     hold = {"call": "effects:hold", **once(), "args": {"path": str(crew.effects), "gate": str(crew.gate), "slow": [1]}}
     for _ in range(2):
-        crew.start(jobs_file(hold=hold), lease=2.0).ready()
+        crew.start(jobs_file(hold=hold), lease=5.0).ready()
     owner = crew.owner_of("hold")
     eventually(lambda: crew.lines("begin"), "the body begins")
     owner.signal(signal.SIGKILL)

@@ -154,7 +154,7 @@ def _held(tmp_path: Path, isolation: str = "thread") -> str:
 @pytest.mark.case("C046")
 @pytest.mark.parametrize(
     ("deed", "isolation", "lease"),
-    [(deed, "thread", 2.0) for deed in DEEDS] + [("it is cancelled, as by a statement timeout", "process", 8.0)],
+    [(deed, "thread", 5.0) for deed in DEEDS] + [("it is cancelled, as by a statement timeout", "process", 8.0)],
 )
 def test_an_owner_whose_renewals_are_refused_stops_before_anybody_else_begins(
     sickbed: Sickbed, start: Start, database_url: str, tmp_path: Path, deed: str, isolation: str, lease: float

@@ -89,8 +89,13 @@ def test_whoever_waits_for_seats_gets_what_becomes_free() -> None:
     for number in (1, 2):
         seats.begin(held(number))
     assert not seats.wait_free(1, 0.01), "none became free"
+    answers: list[bool] = []
+    waiter = threading.Thread(target=lambda: answers.append(seats.wait_free(9, 30)))
+    waiter.start()
+    eventually(lambda: seats._wanted, "it waits, and knows what was free before")
     gate.set()
-    assert seats.wait_free(9, 30), "all there are"
+    waiter.join(60)
+    assert answers == [True], "all there are"
     assert seats.reserve(9) == 2
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from local import Local
-from replicas import HERE, eventually, jobs_file
+from replicas import HERE, away_from_a_tick, eventually, jobs_file
 from scene import Scene
 
 from scheduler.app import Soloist
@@ -20,6 +20,12 @@ from scheduler.core.schedule import latest_upto
 from scheduler.runner.single import Single, tick_of
 
 Start = Callable[..., Local]
+
+
+@pytest.fixture(autouse=True)
+def _one_hour() -> None:
+    """What is asked for twice is the same hour's tick."""
+    away_from_a_tick(3600)
 
 
 def execute(url: str, jobs: str, job: str = "a", *, force: bool = False) -> tuple[int, list[str]]:

@@ -23,7 +23,7 @@ from scheduler.runner.service import Service  # noqa: E402
 
 def embedded(name: str, url: str, jobs: str, folder: Path) -> Service:
     plan = parse(Path(jobs).read_bytes(), "jobs.yaml", BODIES)
-    settings = Settings(replica=name, lease=5.0, drain=2.0, seats=4)
+    settings = Settings(replica=name, lease=15.0, drain=2.0, seats=4)
     return Soloist(settings, plan, url, (Journal(str(folder / f"{name}.journal")),)).service()
 
 

@@ -18,7 +18,7 @@ def stage_url(server: Any, template: str, lead: Any) -> Iterator[str]:
     server.execute(f"ALTER DATABASE {name} SET TimeZone = 'America/Los_Angeles'")
     server.execute(f"ALTER DATABASE {name} SET search_path = ''")
     yield lead(server.url_of(name))
-    server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    server.drop(name)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from scene import Scene
 # beyond the real time: the purge bounds what it looks at by the runs' ids, which tell the real time of their making
 START = datetime(2050, 1, 1, 20, tzinfo=UTC)
 FOLLOW = "SET search_path = test_time, pg_catalog"
+PATIENCE = "SET idle_in_transaction_session_timeout = 0"  # a pause of the test is no crash of a replica
 HASTE = "SET synchronous_commit = off"  # thousands of commits, and nothing here is about what a crash leaves
 
 _INSTALL = """
@@ -51,6 +52,7 @@ class OwnTime:
         """Have this connection follow it too; returns it."""
         connection.execute(FOLLOW)
         connection.execute(HASTE)
+        connection.execute(PATIENCE)
         return connection
 
     def reset(self) -> None:

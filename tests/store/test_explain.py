@@ -228,7 +228,7 @@ def long_history(server: Any, template: str) -> Iterator[psycopg.Connection]:
             )
         connection.execute("ANALYZE")
         yield connection
-    server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    server.drop(name)
 
 
 def test_every_statement_has_its_parameters_here() -> None:

@@ -105,4 +105,4 @@ def test_a_session_that_is_cut_anywhere_ends_with_one_sentence(database_url: str
             cut = proxy.cut_after(nbytes, "client", matching=b"soloist migrate")
             with pytest.raises(DatabaseUnreachable, match="cannot reach PostgreSQL"):
                 migrate(proxy.url)
-            assert cut.happened.wait(10)
+            assert cut.happened.wait(60)

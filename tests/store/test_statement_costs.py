@@ -248,7 +248,7 @@ def world(request: pytest.FixtureRequest, server: Any, template: str) -> Iterato
     finally:
         made.line.line.close()
         scene.leave()
-        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        server.drop(name)
 
 
 def test_no_statement_reads_more_than_it_asks_for(world: World) -> None:

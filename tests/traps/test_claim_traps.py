@@ -22,6 +22,7 @@ from scheduler.store import claims, runs
 from scheduler.store.claims import Owner, Request, Want
 from scheduler.store.engine import Blocked, Session
 from scheduler.store.runs import Settlement
+from scheduler.store.visit import patiently
 
 ALLOW = spec("a", overlap=Overlap.ALLOW)
 
@@ -100,12 +101,12 @@ class Racer:
                 due = [t for t in self.ticks if job.watermark < t <= now]
                 born = tuple((uuid.UUID(str(uuid7())), self.birth(mine, t)) for t in due)
                 wants.append(Want(job.id, mine.hash, job.watermark, born))
-            answer = claims.claim(self.session, self.owner, wants)
+            answer = patiently(lambda wants=wants: claims.claim(self.session, self.owner, wants))
             self.made.update(row.status.value for row in answer.made)
             mine_now = [row.id for row in answer.made if row.status is Status.RUNNING]
             done = [Settlement(i, 1, Decision(Status.SUCCEEDED), Ending(Outcome.SUCCEEDED)) for i in mine_now]
             for end in self.chance.sample(done, len(done) * 2 // 3):  # a third stays active and is in the way
-                runs.settle(self.session, self.owner, [end])
+                patiently(lambda end=end: runs.settle(self.session, self.owner, [end]))
 
     def birth(self, job: JobSpec, tick: datetime) -> Birth:
         period = "period" in job.description
@@ -140,7 +141,7 @@ def test_every_tick_is_accounted_for_once_under_stress(scene: Scene) -> None:
         while datetime.now(UTC) < end:
             name = f"skip-{chance.randrange(15)}"
             request = Request(uuid.UUID(str(uuid7())), name, f"manual:{uuid.uuid4()}", Trigger.MANUAL, "me")
-            claims.create_run(manual, request)
+            patiently(lambda request=request: claims.create_run(manual, request))
             threading.Event().wait(0.02)
 
     with ThreadPoolExecutor(6) as threads:
