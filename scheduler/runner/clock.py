@@ -9,7 +9,6 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-
 AGREED = 0.001  # seconds of difference that are none
 
 
