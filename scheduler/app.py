@@ -94,7 +94,7 @@ class Soloist:
         follower.reloader = self._reloader(room, dedicated)
         applier = Applier(self.database_url, self._plan_file(only), self._registration(owner, only), watchdog)
         self._let_apply(follower, applier)
-        charge = Charge(seats, tally, presence, ClockWatch(room, seats), witness, follower.pulse)
+        charge = Charge(seats, tally, presence, ClockWatch(room, seats), witness, follower.pulse, follower.look_soon)
         parts = Parts(
             room=room,
             plan=plan,

@@ -18,7 +18,7 @@ from scheduler.runner.ticker import Ticker
 from scheduler.store import jobs as store_jobs
 from scheduler.store import pauses, replicas
 from scheduler.store.apply import Applied
-from scheduler.store.engine import Session
+from scheduler.store.engine import ContactLost, Session
 from scheduler.store.replicas import Pulse
 
 
@@ -65,7 +65,7 @@ class Follower:
             self.wake()
 
     def look_soon(self) -> None:
-        """Jobs were changed, paused or resumed: read them."""
+        """Jobs were changed, paused or resumed, or a failover has forgotten where they were: read them."""
         self._stale.set()
         self.wake()
 
@@ -104,7 +104,11 @@ class Follower:
                     return 1.0
         elif self._stale.is_set():
             self._stale.clear()
-            self._read()
+            try:
+                self._read()
+            except ContactLost:
+                self._stale.set()
+                raise
         return self._end_pauses()
 
     def _put_off(self, edit: Edited, error: str) -> None:

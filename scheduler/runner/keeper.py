@@ -28,7 +28,11 @@ from scheduler.store.replicas import HEARTBEAT, Pulse
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What the keeper looks after. `pulse` is told what each heartbeat learned; None: the replica's row is gone."""
+    """What the keeper looks after.
+
+    `pulse` is told what each heartbeat learned; None: the replica's row is gone. `anew`: called when the session is
+    another one: behind it there may be a server that does not know all that the former one did.
+    """
 
     seats: Seats
     tally: Tally
@@ -36,6 +40,7 @@ class Charge:
     clock_watch: ClockWatch
     witness: Witness
     pulse: Callable[[Pulse | None], None]
+    anew: Callable[[], None]
 
 
 class Keeper:
@@ -68,6 +73,8 @@ class Keeper:
             presence.stand()
         if self._epoch != self._session.epoch:
             self._charge.witness.ask(self._session)
+            if self._epoch:
+                self._charge.anew()
             self._epoch = self._session.epoch
         left = self._beat_at - self._clock.boottime()
         if left <= 0:

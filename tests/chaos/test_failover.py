@@ -182,6 +182,23 @@ def test_a_claim_that_is_forgotten_while_its_body_works(fleet: Fleet) -> None:
     assert len(owner.events("CommitForgotten", job="hold")) == 1
 
 
+@pytest.mark.own_session
+@pytest.mark.case("C091")
+def test_a_forgotten_tick_is_made_up_for_long_before_the_next_one(fleet: Fleet) -> None:
+    """As after such a failover: the watermark is back, and the run is gone. By memory nothing is due for a day."""
+    daily = {"call": "effects:append", "every": "24h", "misfire": {"first_sight": "run"}, "isolation": "thread"}
+    jobs = jobs_file(daily={**daily, "args": {"path": str(fleet.effects)}})
+    for _ in range(2):
+        fleet.start(jobs).ready()
+    eventually(lambda: fleet.statuses("daily") == [("succeeded", 1)], "it runs")
+    fleet.sql("DELETE FROM soloist.run")
+    fleet.sql("UPDATE soloist.job SET watermark = watermark - interval '1 s'")
+    terminate_all(fleet, *NAMES)
+    eventually(lambda: fleet.statuses("daily") == [("succeeded", 1)], "and once more")
+    assert len(fleet.lines("daily")) == 2
+    assert len({line[1] for line in fleet.lines("daily")}) == 1, "the same tick"
+
+
 @pytest.mark.full
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("number", range(10))

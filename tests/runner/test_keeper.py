@@ -35,7 +35,7 @@ def kept(facts: Scene) -> tuple[Keeper, Held]:
     seats._held.add(held)
     session = facts.session("keeper")
     presence = Presence(session, room, seats, ())
-    charge = Charge(seats, Tally(), presence, ClockWatch(room, seats), Witness(room), lambda _: None)
+    charge = Charge(seats, Tally(), presence, ClockWatch(room, seats), Witness(room), lambda _: None, lambda: None)
     return Keeper(session, room, charge), held
 
 
