@@ -95,6 +95,8 @@ class Soloist:
         applier = Applier(self.database_url, self._plan_file(only), self._registration(owner, only), watchdog)
         self._let_apply(follower, applier)
         charge = Charge(seats, tally, presence, ClockWatch(room, seats), witness, follower.pulse, follower.look_soon)
+        keeper = Keeper(dedicated, room, charge)
+        sweeper.elsewhere = keeper.doubt
         parts = Parts(
             room=room,
             plan=plan,
@@ -102,7 +104,7 @@ class Soloist:
             settler=settler,
             ticker=ticker,
             follower=follower,
-            keeper=Keeper(dedicated, room, charge),
+            keeper=keeper,
             sweeper=sweeper,
             charge=charge,
             kinds=kinds,

@@ -10,6 +10,7 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 AGREED = 0.001  # seconds of difference that are none
+DRIFT = 0.0001  # seconds by which two clocks part in one, at most
 
 
 class SystemClock:
@@ -50,18 +51,24 @@ class SystemClock:
         """Seconds that this machine's clock is ahead of the database's."""
         return 0.0 if self._known is None else (self._local() - self.now()).total_seconds()
 
-    def measure(self, database_now: datetime, took: float) -> None:
-        """Learn from an answer that carries the database's time and took so many seconds to come.
+    def measure(self, database_now: datetime, sent: float) -> None:
+        """Learn from an answer that carries the database's time, and was asked for at `sent`, by `boottime`.
 
         The database read its clock at some point of the exchange; the middle is the best guess, and half the exchange
         the error. Believed is what is more exact than what is known, and what contradicts it: lies farther from it than
         both errors allow. Where one side of the exchange stood still, the difference is half of the exchange.
         """
-        seen, at, error = database_now + timedelta(seconds=took / 2), self.boottime(), took / 2
+        at = self.boottime()  # here, and the one reading that counts: this thread may stand still at any point
+        error = (at - sent) / 2
+        seen = database_now + timedelta(seconds=error)
         with self._lock:
-            apart = abs((seen - self.now()).total_seconds())
-            if self._known is None or error < self.error or apart > error + self.error + AGREED:
-                self._known, self.error = (seen, at), error
+            if self._known is not None:
+                instant, known_at = self._known
+                doubt = self.error + DRIFT * (at - known_at)
+                apart = abs((seen - instant).total_seconds() - (at - known_at))
+                if error > doubt and apart <= error + doubt + AGREED:
+                    return
+            self._known, self.error = (seen, at), error
 
 
 def new_id() -> UUID:

@@ -18,7 +18,7 @@ from scheduler.runner.ticker import Ticker
 from scheduler.store import jobs as store_jobs
 from scheduler.store import pauses, replicas
 from scheduler.store.apply import Applied
-from scheduler.store.engine import ContactLost, Session
+from scheduler.store.engine import Blocked, ContactLost, Session
 from scheduler.store.replicas import Pulse
 
 
@@ -106,7 +106,7 @@ class Follower:
             self._stale.clear()
             try:
                 self._read()
-            except ContactLost:
+            except (ContactLost, Blocked):
                 self._stale.set()
                 raise
         return self._end_pauses()
@@ -118,8 +118,7 @@ class Follower:
         self._delay = f"{edit.file} is in order, but cannot be put in force yet: {error[:400]}"
 
     def _read(self) -> None:
-        known = store_jobs.read_jobs(self._session)
-        self._swap(known, self._plan.generation)
+        known = self._swap(self._plan.generation)
         if self._in_force == self._plan.generation and self._plan.differs_from(known):
             self._outdated.set()
             self.follow()
@@ -132,7 +131,7 @@ class Follower:
         left = (until - self._room.clock.now()).total_seconds()
         if left <= 0:
             self._news.resumed(pauses.end_pauses(self._session, new_id))
-            self._swap(store_jobs.read_jobs(self._session), self._plan.generation)
+            self._swap(self._plan.generation)
             left = 0.1  # where another replica is at it, or its clock is right and ours is early
         return min(left, LONGEST_WAIT)
 
@@ -147,8 +146,7 @@ class Follower:
         applied = self.apply()
         self._in_force = applied.generation if applied.in_force else self._in_force
         before = self._plan.specs
-        known = store_jobs.read_jobs(self._session)
-        self._swap(known, applied.generation, None if edit is None else edit.jobs)
+        self._swap(applied.generation, None if edit is None else edit.jobs)
         if edit is not None:
             self._edit = self._delay = None
             say_edit(self._room, self._plan, edit, before, applied)
@@ -163,13 +161,15 @@ class Follower:
             )
         self._news.zones(self.tzdata, applied.tzdata)
 
-    def _swap(
-        self, known: tuple[store_jobs.KnownJob, ...], generation: int, specs: tuple[JobSpec, ...] | None = None
-    ) -> None:
-        self._plan.swap(known, generation, specs)
+    def _swap(self, generation: int, specs: tuple[JobSpec, ...] | None = None) -> tuple[store_jobs.KnownJob, ...]:
+        """Plan by what the database says now; returns that."""
+        stood = self._plan.watermarks()
+        known = store_jobs.read_jobs(self._session)
+        self._plan.swap(known, generation, specs, stood)
         self._news.pauses(known, self._plan.specs)
         self._news.sick(self._plan.jobs().values())
         self.changed()
+        return known
 
     def say(self) -> None:
         """Each job's next tick, and how its last run stands."""

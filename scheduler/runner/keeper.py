@@ -5,6 +5,7 @@ every ten seconds that the replica lives.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -55,6 +56,11 @@ class Keeper:
         self._deadline = min(max(2.0, room.owner.lease / 3), 5.0)
         self._beat_at = 0.0
         self._epoch = 0
+        self._doubted = threading.Event()
+
+    def doubt(self) -> None:
+        """The server is another one, though the session may stand: a pooler's does. From any thread."""
+        self._doubted.set()
 
     def step(self) -> float:
         """Renew, and beat when it is time; returns seconds to the next step."""
@@ -71,11 +77,13 @@ class Keeper:
         if held or not presence.stands:
             self._renew(held)
             presence.stand()
-        if self._epoch != self._session.epoch:
+        epoch = self._session.epoch  # first: other threads may reconnect it meanwhile
+        if self._epoch != epoch or self._doubted.is_set():
+            self._doubted.clear()
             self._charge.witness.ask(self._session)
             if self._epoch:
                 self._charge.anew()
-            self._epoch = self._session.epoch
+            self._epoch = epoch
         left = self._beat_at - self._clock.boottime()
         if left <= 0:
             self._beat()
@@ -87,9 +95,8 @@ class Keeper:
         sent = self._clock.boottime()
         asked = [(h.claim.id, h.claim.attempt, _progress(h)) for h in held]
         renewal = runs.renew(self._session, self._owner, asked, self._deadline)
-        took = self._clock.boottime() - sent
         if renewal.database_now is not None:
-            self._clock.measure(renewal.database_now, took)
+            self._clock.measure(renewal.database_now, sent)
         until = sent + trust_window(self._owner.lease)
         missing = []
         for one in held:
@@ -121,10 +128,9 @@ class Keeper:
         sent = self._clock.boottime()
         counts = self._charge.tally.counts()
         pulse = replicas.heartbeat(self._session, self._owner.id, self._clock.offset, counts, self._deadline)
-        now = self._clock.boottime()
-        self._beat_at = now + HEARTBEAT
         if pulse is not None:
-            self._clock.measure(pulse.database_now, now - sent)
+            self._clock.measure(pulse.database_now, sent)
+        self._beat_at = self._clock.boottime() + HEARTBEAT
         self._charge.pulse(pulse)
 
 

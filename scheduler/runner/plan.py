@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -94,10 +94,25 @@ class PlanInForce:
         """The jobs of this replica's file, by name."""
         return {name: spec for name, (spec, _) in self._specs.items()}
 
-    def swap(self, known: Sequence[KnownJob], generation: int, specs: Iterable[JobSpec] | None = None) -> None:
-        """Take the jobs as the database has them now, and `specs`, where the file has others. From one thread."""
+    def watermarks(self) -> dict[int, datetime]:
+        """Where the ticker stands, by job id."""
+        return {id_: job.watermark for id_, job in self.jobs().items()}
+
+    def swap(
+        self,
+        known: Sequence[KnownJob],
+        generation: int,
+        specs: Iterable[JobSpec] | None = None,
+        stood: Mapping[int, datetime] | None = None,
+    ) -> None:
+        """Take the jobs as the database has them now, and `specs`, where the file has others. From one thread.
+
+        `stood`: the `watermarks` before `known` was read. The ticker may have moved on since; only what lies before
+        them was forgotten by the database.
+        """
         mine = self._specs if specs is None else _by_name(specs)
-        jobs = {job.id: self._planned(job, *mine[job.name]) for job in known if job.name in mine}
+        stood = self.watermarks() if stood is None else stood
+        jobs = {job.id: self._planned(job, *mine[job.name], stood) for job in known if job.name in mine}
         pauses = [job.paused_until for job in known if job.id in jobs and job.paused and job.paused_until is not None]
         with self._lock:
             self._specs, self._jobs, self.generation = mine, jobs, generation
@@ -106,11 +121,11 @@ class PlanInForce:
             self.resumes_at = min(pauses, default=None)
             self.version += 1
 
-    def _planned(self, job: KnownJob, spec: JobSpec, spec_hash: str) -> Planned:
+    def _planned(self, job: KnownJob, spec: JobSpec, spec_hash: str, stood: Mapping[int, datetime]) -> Planned:
         old, at_rest = self._jobs.get(job.id), job.at_rest or job.spec_hash != spec_hash
         alike = old is not None and not (at_rest or old.at_rest) and old.spec_hash == spec_hash
-        # what a failover has forgotten lies before where the ticker stands: then it has to go back
-        if old is not None and alike and job.watermark >= old.watermark:
+        # what a failover has forgotten lies before where the ticker stood: then it has to go back
+        if old is not None and alike and job.watermark >= stood.get(job.id, job.watermark):
             old.spec = spec  # its prose may differ; where it stands is the ticker's, who learns by itself what moved on
             return old
         planned = Planned(job.id, spec, spec_hash, job.watermark)

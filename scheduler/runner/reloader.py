@@ -34,6 +34,7 @@ POLL = 2.0  # seconds between two looks where nothing tells of a change
 STILL = 0.3  # seconds that a content must stand unchanged
 HALF = 2.5  # the same for what may be half of one
 RESTLESS = 4.0  # seconds after which of a file that is written all the time
+LATE = 0.25  # seconds after which a look is late: the machine stood still, or this thread had other work
 BRIEF = 0.05  # so much stillness is enough: longer than a write takes
 TOLD = 20  # problems that are told of
 
@@ -49,11 +50,16 @@ class Source:
 
 @dataclass(slots=True)
 class _Seen:
-    """A content that is not settled yet: since when it stands so, and since when there has been any change at all."""
+    """A content that is not settled yet: since when it stands so, and since when there has been any change at all.
+
+    `due`: when it is to be looked at again. `doubted`: one such look came late, and was not believed.
+    """
 
     text: bytes | None
     since: float
     restless_since: float
+    due: float
+    doubted: bool = False
 
 
 class Reloader:
@@ -103,10 +109,15 @@ class Reloader:
         """Seconds for which this content has to stand still yet. It was read between `now` and `read_at`."""
         if self._seen is None or self._seen.text != text:
             restless = now if self._seen is None else self._seen.restless_since
-            self._seen = _Seen(text, read_at, restless)
+            self._seen = _Seen(text, read_at, restless, read_at)
         half = text is None or (len(text) < len(self._good) and self._good.startswith(text))
         restless = now - self._seen.restless_since >= RESTLESS
-        return self._seen.since + (HALF if half else BRIEF if restless else STILL) - now
+        still = HALF if half else BRIEF if restless else STILL
+        if now > self._seen.due + LATE and not self._seen.doubted:
+            # whoever writes may have stood still as well, and needs a moment to go on. Once: we may be slow each time
+            self._seen.doubted, self._seen.since = True, max(self._seen.since, now + min(STILL, still) - still)
+        self._seen.due = self._seen.since + still
+        return self._seen.due - now
 
     def _read(self) -> bytes | None:
         with suppress(OSError), self._source.path.open("rb") as file:

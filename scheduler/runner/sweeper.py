@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -43,7 +44,9 @@ class Sweeper:
         self._curious = threading.Event()
         self._news = threading.Event()
         self._unclear_until = 0.0
+        self._server_since: datetime | None = None
         self.notified: Callable[[], bool] = lambda: True  # whether notifications reach this replica
+        self.elsewhere: Callable[[], None] = lambda: None  # called when the server is another one, or began anew
 
     @property
     def backlog(self) -> bool:
@@ -108,6 +111,9 @@ class Sweeper:
         return max(0.0, min(self._look_at, self._reaper.next_at) - now)
 
     def _sweep(self, seen: Look) -> None:
+        if self._server_since not in (None, seen.server_since):
+            self.elsewhere()
+        self._server_since = seen.server_since
         abandoned = self._reaper.bury(seen)
         if seen.stale:
             self._end_stale()

@@ -51,7 +51,7 @@ class Ticker:
         self._owner, self._clock, self._bus = room.owner, room.clock, room.bus
         self._heap: list[tuple[datetime, int]] = []  # ticks to come
         self._overdue: list[Planned] = []  # came, and not yet accounted for: contested, blocked, or too early
-        self._version = -1
+        self._version, self._jobs = -1, plan.jobs()
         self._contested: set[int] = set()
         self._blocked: dict[int, float] = {}
         self._patient = True
@@ -86,17 +86,17 @@ class Ticker:
 
     def _follow_plan(self) -> None:
         if self._version != self._plan.version:
-            self._version = self._plan.version
-            self._heap = [(job.next, id_) for id_, job in self._plan.jobs().items() if job.next is not None]
+            self._version, self._jobs = self._plan.version, self._plan.jobs()
+            self._heap = [(job.next, id_) for id_, job in self._jobs.items() if job.next is not None]
             heapq.heapify(self._heap)
             self._overdue.clear()
             self._contested.clear()
 
     def _pop_due(self, now: datetime) -> list[Planned]:
-        jobs, due = self._plan.jobs(), self._overdue
+        due = self._overdue
         while self._heap and self._heap[0][0] <= now:
             _, id_ = heapq.heappop(self._heap)
-            due.append(jobs[id_])
+            due.append(self._jobs[id_])  # of the plan that the heap was made of: another may be in force by now
         return sorted(due, key=lambda job: job.id)
 
     def _tick(self, due: list[Planned], now: datetime) -> float | None:

@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 from cluster import Postgres
+from pooler import Pooler
 from replicas import Fleet, Nursery, eventually, jobs_file, once
 from sessions import NAMES, terminate_all
 from side_by_side import side_by_side
 
 JOBS = 4
 STEP = 0.5
+FORGET = ("DELETE FROM soloist.run", "UPDATE soloist.job SET watermark = watermark - interval '1 s'")
 
 
 class Pair:
@@ -73,6 +75,11 @@ def _plan(fleet: Fleet) -> str:
     tick |= {"args": {"path": path}, "misfire": {"policy": "all", "limit": 10_000}}
     hold = {"call": "effects:hold", **once(), "args": {"path": path, "gate": str(fleet.gate)}, "crash_limit": 100}
     return jobs_file(hold=hold, **{f"tick_{number}": tick for number in range(JOBS)})
+
+
+def _daily(fleet: Fleet) -> str:
+    daily = {"call": "effects:append", "every": "24h", "misfire": {"first_sight": "run"}, "isolation": "thread"}
+    return jobs_file(daily={**daily, "args": {"path": str(fleet.effects)}})
 
 
 def _ticks(fleet: Fleet, number: int) -> None:
@@ -186,17 +193,40 @@ def test_a_claim_that_is_forgotten_while_its_body_works(fleet: Fleet) -> None:
 @pytest.mark.case("C091")
 def test_a_forgotten_tick_is_made_up_for_long_before_the_next_one(fleet: Fleet) -> None:
     """As after such a failover: the watermark is back, and the run is gone. By memory nothing is due for a day."""
-    daily = {"call": "effects:append", "every": "24h", "misfire": {"first_sight": "run"}, "isolation": "thread"}
-    jobs = jobs_file(daily={**daily, "args": {"path": str(fleet.effects)}})
     for _ in range(2):
-        fleet.start(jobs).ready()
+        fleet.start(_daily(fleet)).ready()
     eventually(lambda: fleet.statuses("daily") == [("succeeded", 1)], "it runs")
-    fleet.sql("DELETE FROM soloist.run")
-    fleet.sql("UPDATE soloist.job SET watermark = watermark - interval '1 s'")
+    for statement in FORGET:
+        fleet.sql(statement)
     terminate_all(fleet, *NAMES)
     eventually(lambda: fleet.statuses("daily") == [("succeeded", 1)], "and once more")
     assert len(fleet.lines("daily")) == 2
     assert len({line[1] for line in fleet.lines("daily")}) == 1, "the same tick"
+
+
+@pytest.mark.case("C091")
+def test_behind_a_pooler_the_server_tells_that_it_is_another_one(
+    nursery: Nursery, tmp_path: Path, postgres: Postgres, cluster_folder: Callable[[], Path]
+) -> None:
+    """The sessions stand all the while: it is the pooler that goes over."""
+    folder = cluster_folder()
+    folder.chmod(0o755)  # for the account that PgBouncer runs as
+    between = Pooler(postgres.url, folder)
+    fleet = Fleet(nursery, tmp_path, between.url_of(postgres.url))
+    try:
+        for _ in range(2):
+            fleet.start(_daily(fleet)).ready()
+        eventually(lambda: fleet.statuses("daily") == [("succeeded", 1)], "it runs")
+        between.ask("PAUSE")
+        postgres.sql(*FORGET)
+        postgres.restart()
+        between.ask("RESUME")
+        eventually(lambda: fleet.statuses("daily") == [("succeeded", 1)], "and once more")
+        assert len(fleet.lines("daily")) == 2
+        eventually(lambda: _forgotten(fleet), "it is said")
+    finally:
+        fleet.close()
+        between.close()
 
 
 @pytest.mark.full

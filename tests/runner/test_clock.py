@@ -11,11 +11,15 @@ from scheduler.runner.clock import SystemClock
 DATABASE = datetime(2026, 11, 29, 3, tzinfo=UTC)
 
 
+def measure(clock: SystemClock, database_now: datetime, took: float) -> None:
+    clock.measure(database_now, clock.boottime() - took)
+
+
 @pytest.mark.parametrize("shift", [0.0, 7200.0, -7200.0])
 def test_a_wrong_clock_is_put_right_by_the_first_measurement(shift: float) -> None:
     clock = SystemClock(shift)
     local = clock.now()
-    clock.measure(DATABASE, took=0.0)
+    measure(clock, DATABASE, took=0.0)
     assert abs(clock.now() - DATABASE) < timedelta(seconds=5)
     assert clock.offset == pytest.approx((local - DATABASE).total_seconds(), abs=5)
 
@@ -23,47 +27,69 @@ def test_a_wrong_clock_is_put_right_by_the_first_measurement(shift: float) -> No
 def test_time_passes_as_boottime_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """Setting the machine's clock changes nothing: only the stopwatch is asked."""
     clock = SystemClock()
-    clock.measure(DATABASE, took=0.0)
+    measure(clock, DATABASE, took=0.0)
     started = clock.boottime()
     monkeypatch.setattr(clock, "boottime", lambda: started + 90)
     monkeypatch.setattr(clock, "_local", lambda: datetime(1999, 1, 1, tzinfo=UTC))
     assert abs(clock.now() - DATABASE - timedelta(seconds=90)) < timedelta(seconds=1)
 
 
+class Stopwatch(SystemClock):
+    """Time passes when the test says so."""
+
+    passed = 1000.0
+
+    def boottime(self) -> float:
+        return self.passed
+
+    def seen(self) -> float:
+        """Seconds from DATABASE to what the clock takes for the database's time."""
+        return (self.now() - DATABASE).total_seconds()
+
+
 def test_a_slow_answer_is_not_believed_over_a_fast_one() -> None:
-    clock = SystemClock()
-    clock.measure(DATABASE, took=0.002)
-    clock.measure(DATABASE - timedelta(seconds=1), took=8.0)
-    assert abs(clock.now() - DATABASE) < timedelta(seconds=0.9)
+    clock = Stopwatch()
+    measure(clock, DATABASE, took=0.002)
+    measure(clock, DATABASE - timedelta(seconds=1), took=8.0)
+    assert clock.seen() == 0.001
 
 
 @pytest.mark.parametrize("late", [0.0, 8.0])
 def test_a_machine_that_stands_still_on_one_side_of_the_exchange_moves_no_clock(late: float) -> None:
     """The database's clock was read at the very begin or end of it: the difference is half of the exchange."""
-    clock = SystemClock()
-    clock.measure(DATABASE, took=0.02)
-    for _ in range(100):
-        clock.measure(clock.now() - timedelta(seconds=late), took=8.0)
-        assert abs(clock.now() - DATABASE) < timedelta(seconds=0.9)
+    clock = Stopwatch()
+    measure(clock, DATABASE, took=0.02)
+    measure(clock, DATABASE - timedelta(seconds=late), took=8.0)
+    assert clock.seen() == 0.01
 
 
 def test_a_slow_first_answer_gives_way_to_a_faster_one() -> None:
-    clock = SystemClock()
-    clock.measure(DATABASE - timedelta(seconds=8), took=8.0)
-    assert clock.error == 4
-    clock.measure(DATABASE, took=0.002)
-    assert (abs(clock.now() - DATABASE) < timedelta(seconds=0.9), clock.error) == (True, 0.001)
+    clock = Stopwatch()
+    measure(clock, DATABASE - timedelta(seconds=8), took=8.0)
+    assert (clock.seen(), clock.error) == (-4, 4)
+    measure(clock, DATABASE, took=0.002)
+    assert (clock.seen(), clock.error) == (0.001, pytest.approx(0.001))
 
 
 def test_a_clock_that_was_set_is_followed_however_exact_the_former_measurement() -> None:
-    clock = SystemClock()
-    clock.measure(DATABASE, took=0.002)
-    clock.measure(DATABASE + timedelta(hours=1), took=0.5)
-    assert abs(clock.now() - DATABASE - timedelta(hours=1)) < timedelta(seconds=0.9)
+    clock = Stopwatch()
+    measure(clock, DATABASE, took=0.002)
+    measure(clock, DATABASE + timedelta(hours=1), took=0.5)
+    assert clock.seen() == 3600.25
+
+
+@pytest.mark.parametrize("drift", [-5e-5, 5e-5])
+def test_two_clocks_that_drift_apart_stay_together(drift: float) -> None:
+    """As exact a measurement as the last counts for more, once that has aged."""
+    clock = Stopwatch()
+    for step in range(1000):
+        clock.passed = 1000.0 + 10 * step
+        measure(clock, DATABASE + timedelta(seconds=10 * step * (1 + drift)), took=0.0)
+        assert abs(clock.seen() - 10 * step * (1 + drift)) < 0.002
 
 
 def test_the_alarm_is_set_by_the_machines_own_clock() -> None:
     clock = SystemClock(7200.0)
-    clock.measure(DATABASE, took=0.0)
+    measure(clock, DATABASE, took=0.0)
     wakes = clock.alarm_time(clock.now() + timedelta(seconds=30))
     assert abs((wakes - datetime.now(UTC)).total_seconds() - 30) < 5

@@ -183,6 +183,21 @@ def test_a_lock_that_somebody_holds_ends_no_replica(
     assert not local.of(EngineFailed)
 
 
+def test_a_plan_that_a_lock_keeps_from_being_read_is_read_after_it(
+    start: Start, facts: Scene, tmp_path: Path, database_url: str
+) -> None:
+    local = start(jobs_file(a=_tick(tmp_path, every="24h")))
+    tries = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'soloist worker'"
+    with psycopg.connect(direct(database_url)) as other, psycopg.connect(direct(database_url), autocommit=True) as me:
+        version = local.parts.plan.version
+        other.execute("LOCK TABLE soloist.job IN ACCESS EXCLUSIVE MODE")
+        local.parts.follower.look_soon()
+        eventually(lambda: me.execute(tries).fetchone(), "it waits for the lock")
+        eventually(lambda: not me.execute(tries).fetchone(), "and has given up")
+        assert local.parts.plan.version == version
+    eventually(lambda: local.parts.plan.version > version, "it is read")
+
+
 @pytest.mark.case("C033")
 def test_a_job_whose_schedule_cannot_be_worked_out_stops_no_other(
     start: Start, facts: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

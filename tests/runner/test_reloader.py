@@ -79,6 +79,14 @@ def test_what_may_be_half_of_it_waits_for_longer(desk: Desk, restless: bool) -> 
     assert desk.look(after=HALF * 0.2), "somebody may have taken the end out on purpose"
 
 
+def test_a_look_that_comes_late_is_not_believed_once(desk: Desk) -> None:
+    """Who writes the file may have stood still as well; and a thread that is late each time must not wait for ever."""
+    assert not desk.look(desk.text[: desk.text.index("\n") + 1])
+    assert not desk.look(after=HALF * 4)
+    assert not desk.look(after=STILL * 0.9)
+    assert desk.look(after=HALF * 4)
+
+
 def test_a_machine_that_stands_still_has_not_seen_the_content_stand_still(desk: Desk) -> None:
     half, desk.stall = desk.text[: desk.text.index("\n") + 1], HALF * 2
     assert not desk.look(half)
