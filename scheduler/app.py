@@ -77,10 +77,7 @@ class Soloist:
         owner = Owner(new_id(), self.settings.replica, self.settings.lease)
         room = Room(owner, clock, bus)
         tally, witness, watchdog = Tally(), Witness(room), Watchdog(clock)
-        bus.subscribe(tally, *Tally.COUNTS)
-        bus.subscribe(witness, *Witness.REMEMBERS)
-        for listener in self.listeners:
-            bus.subscribe(listener)
+        self._subscribe(bus, tally, witness)
         dedicated, worker, settling = self._sessions(room, watchdog)
         plan, kinds = PlanInForce(self.plan.jobs), self._kinds()
         seats, settler = Seats(self.settings.seats), Settler(settling, room)
@@ -112,6 +109,12 @@ class Soloist:
             sessions={"keeper": dedicated, "worker": worker, "settler": settling},
         )
         return parts, Service(parts, self._facts(only))
+
+    def _subscribe(self, bus: Bus, tally: Tally, witness: Witness) -> None:
+        bus.subscribe(tally, *Tally.COUNTS)
+        bus.subscribe(witness, *Witness.REMEMBERS)
+        for listener in self.listeners:
+            bus.subscribe(listener)
 
     def _sessions(self, room: Room, watchdog: Watchdog) -> tuple[Session, Session, Session]:
         """The dedicated one, for renewals, locks and notifications; one that claims and sweeps; one for outcomes."""
