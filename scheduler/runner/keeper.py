@@ -78,8 +78,10 @@ class Keeper:
             self._renew(held)
             presence.stand()
         epoch = self._session.epoch  # first: other threads may reconnect it meanwhile
-        if self._epoch != epoch or self._doubted.is_set():
+        if self._doubted.is_set():
             self._doubted.clear()
+            self._epoch = -1  # as with a new session: asked until there is an answer
+        if self._epoch != epoch:
             self._charge.witness.ask(self._session)
             if self._epoch:
                 self._charge.anew()

@@ -34,8 +34,8 @@ POLL = 2.0  # seconds between two looks where nothing tells of a change
 STILL = 0.3  # seconds that a content must stand unchanged
 HALF = 2.5  # the same for what may be half of one
 RESTLESS = 4.0  # seconds after which of a file that is written all the time
-LATE = 0.25  # seconds after which a look is late: the machine stood still, or this thread had other work
 BRIEF = 0.05  # so much stillness is enough: longer than a write takes
+LATE = 0.25  # seconds after which a look is late: the machine stood still, or this thread had other work
 TOLD = 20  # problems that are told of
 
 

@@ -6,7 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scheduler.runner.clock import SystemClock
+from scheduler.core.events import Bus, ClockAway, Event
+from scheduler.runner.clock import SystemClock, new_id
+from scheduler.runner.clock_watch import ClockWatch
+from scheduler.runner.room import Room
+from scheduler.runner.seats import Seats
+from scheduler.store.claims import Owner
 
 DATABASE = datetime(2026, 11, 29, 3, tzinfo=UTC)
 
@@ -93,3 +98,14 @@ def test_the_alarm_is_set_by_the_machines_own_clock() -> None:
     measure(clock, DATABASE, took=0.0)
     wakes = clock.alarm_time(clock.now() + timedelta(seconds=30))
     assert abs((wakes - datetime.now(UTC)).total_seconds() - 30) < 5
+
+
+@pytest.mark.parametrize(("took", "said"), [(0.002, [False]), (70.0, [])])
+def test_a_clock_is_called_wrong_where_it_surely_is(took: float, said: list[bool]) -> None:
+    """Half a minute ahead; an answer that took more than twice as long may be wrong by all of that."""
+    clock, events, bus = Stopwatch(), list[Event](), Bus()
+    bus.subscribe(events.append)
+    room = Room(Owner(new_id(), "r", 15.0), clock, bus)
+    measure(clock, clock.now() - timedelta(seconds=31 + took / 2), took)
+    ClockWatch(room, Seats(1)).look()
+    assert [event.claims for event in events if isinstance(event, ClockAway)] == said

@@ -7,7 +7,6 @@ import uuid
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -19,8 +18,9 @@ from scheduler.core.model import Ending, Outcome, Overlap, Status, Trigger
 from scheduler.core.policy import Decision
 from scheduler.store import claims, runs
 from scheduler.store.claims import Request, Want
-from scheduler.store.engine import Blocked, Refused
+from scheduler.store.engine import Refused
 from scheduler.store.runs import Settlement
+from scheduler.store.visit import patiently
 
 DONE = Decision(Status.SUCCEEDED), Ending(Outcome.SUCCEEDED)
 
@@ -61,9 +61,7 @@ def test_waiting_runs_all_get_their_turn_and_never_two_at_once(scene: Scene) -> 
 
     def unblocked(step: Callable[..., Any], *words: Any) -> Any:
         """As the engine does it: who meets a lock for too long (a busy machine) comes again."""
-        while True:
-            with suppress(Blocked):
-                return step(*words)
+        return patiently(lambda: step(*words))
 
     def scene_jobs(session: object) -> object:
         from scheduler.store.jobs import read_jobs
