@@ -6,6 +6,7 @@ import itertools
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from chaos.agenda import Agenda
 from chaos.faults import Fault, Kind
@@ -52,16 +53,26 @@ class Slot:
         self._begin(fault)
         return True
 
+    def end(self) -> None:
+        """Ask whoever lives here to go."""
+        self._send(signal.SIGTERM)
+
+    def _send(self, number: signal.Signals) -> None:
+        """One that has just gone by itself, or goes while it is frozen, is found at the next look."""
+        if not self.gone():
+            with suppress(ProcessLookupError):
+                self.replica.signal(number)
+
     def _begin(self, fault: Fault) -> None:
         match fault.kind:
             case Kind.FREEZE:
-                self.replica.signal(signal.SIGSTOP)
-                self._mend(fault.lasts, lambda: self.replica.signal(signal.SIGCONT))
+                self._send(signal.SIGSTOP)
+                self._mend(fault.lasts, lambda: self._send(signal.SIGCONT))
             case Kind.KILL:
-                self.replica.signal(signal.SIGKILL)
+                self._send(signal.SIGKILL)
                 self._agenda.after(fault.lasts, self._again)
             case Kind.TERM:
-                self.replica.signal(signal.SIGTERM)
+                self._send(signal.SIGTERM)
                 self._agenda.when(self.gone, self._go)
             case Kind.STALL:
                 self.proxy.stall()

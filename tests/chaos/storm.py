@@ -95,8 +95,7 @@ class Storm:
 
     def _end(self) -> None:
         for slot in self._slots:
-            if not slot.gone():
-                slot.replica.signal(signal.SIGTERM)
+            slot.end()
         for slot in self._slots:
             self._await_end(slot.replica)
 

@@ -23,9 +23,10 @@ def storm_jobs(path: Path) -> dict[str, Job]:
         "lasting": (_entry("work", path, 2.0, **wide, lost_contact="continue"), Rules(exclusive=False, stopped=False)),
         "once": (_entry("work", path, 0.3, **wide, after_crash="fail"), Rules(exclusive=False, at_most_once=True)),
         "ledger": (_entry("transact", path, 0.2, **wide), Rules(exclusive=False, transactional=True)),
-        # nobody kills a thread: what its replica does after a freeze is held off by the fence alone
+        # nobody kills a thread: what its replica does after a freeze is held off by the fence alone. So long that
+        # almost every freeze meets one
         "zombie": (
-            _entry("transact", path, 0.4, **wide, isolation="thread"),
+            _entry("transact", path, 1.5, **wide, isolation="thread"),
             Rules(exclusive=False, stopped=False, transactional=True),
         ),
         "flaky": (
