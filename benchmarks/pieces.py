@@ -27,12 +27,12 @@ from uuid import UUID
 from benchmarks import effects
 from benchmarks.ground import REPO, Work
 from benchmarks.replica import jobs_of
-from scheduler.app import rest_what_stays
 from scheduler.core.events import Bus
 from scheduler.core.model import Isolation, Status
 from scheduler.kinds.thread import ThreadKind
 from scheduler.runner.attempt import Attempts, Leave
 from scheduler.runner.clock import SystemClock, new_id
+from scheduler.runner.collector import rest_what_stays
 from scheduler.runner.plan import PlanInForce
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Held, Seats

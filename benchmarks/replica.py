@@ -96,7 +96,7 @@ def converse(count: Callable[[], int]) -> None:
 
 def play(work: Work) -> None:
     """A whole replica: leases, fences, history, everything on."""
-    from scheduler.app import rest_what_stays
+    from scheduler.runner.collector import rest_what_stays
 
     sent = counting()
     service = replica_of(work).service()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import socket
 import sys
@@ -23,6 +22,7 @@ from scheduler.kinds.thread import ThreadKind
 from scheduler.runner.attempt import Attempts, Leave
 from scheduler.runner.clock import SystemClock, new_id
 from scheduler.runner.clock_watch import ClockWatch
+from scheduler.runner.collector import rest_what_stays, without_full_rounds
 from scheduler.runner.dedicated import refusal
 from scheduler.runner.follower import Follower
 from scheduler.runner.job_locks import JobLocks
@@ -198,17 +198,8 @@ def serve_replica(settings: Settings, plan: Plan, database_url: str) -> int:
     with Edges(settings.sentry_dsn, f"soloist@{__version__}") as edges:
         parts, service = Soloist(settings, plan, database_url, edges.listeners, watched=settings.jobs).wire()
         stop_on_signals(service.stop, parts.follower.reload)
+        parts.follower.make_by(without_full_rounds)
         return service.run(rest_what_stays)
-
-
-def rest_what_stays() -> None:
-    """Take what a replica was made of, modules and all, out of the garbage collector's rounds.
-
-    Runs come and go by the thousand, and each full round would walk over all of it (measured: a sixth of a short run's
-    cost). For a process that is a replica and nothing else: elsewhere it would keep what is not ours.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 def execute_one(settings: Settings, plan: Plan, database_url: str, tick: Tick) -> int:

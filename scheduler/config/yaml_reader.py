@@ -61,7 +61,7 @@ class Document:
 def read_yaml(text: bytes, name: str) -> Document:
     """Read one document. Raises ConfigInvalid where nothing can be read at all; else see `problems`."""
     content = _decoded(text, name)
-    if len(content) > MOST_ENTRIES and sum(1 for _ in _ENTRY.finditer(content)) > MOST_ENTRIES:
+    if _most_entries(content) > MOST_ENTRIES and sum(1 for _ in _ENTRY.finditer(content)) > MOST_ENTRIES:
         raise _invalid(name, (1, 1), f"the file has more than {MOST_ENTRIES:,} entries (or commas and colons)")
     if can_be_quick(content):
         with suppress(ConfigInvalid):
@@ -69,6 +69,11 @@ def read_yaml(text: bytes, name: str) -> Document:
             if not document.problems:
                 return document
     return _Reader(name, content, exact_events).read()
+
+
+def _most_entries(content: str) -> int:
+    """No fewer than there are; ten times as fast as to count them."""
+    return sum(content.count(sign) for sign in ",[{?:-")
 
 
 def _decoded(text: bytes, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 from scheduler.core.errors import SoloistError
 from scheduler.core.events import JobPlanned, PlanChanged, PlanDelayed
@@ -37,6 +38,7 @@ class Follower:
         self._news = News(room)
         self._delay: str | None = None  # why a sound edit is not in force yet
         self._noted: str | None = None  # what the database has been told of our file
+        self._making: Callable[[], AbstractContextManager[None]] = nullcontext
         self.tzdata = ""
         self.reloader: Reloader | None = None
         self.apply: Callable[[], Applied]
@@ -135,6 +137,12 @@ class Follower:
             left = 0.1  # where another replica is at it, or its clock is right and ours is early
         return min(left, LONGEST_WAIT)
 
+    def make_by(self, making: Callable[[], AbstractContextManager[None]]) -> None:
+        """`making` is entered wherever a plan is made of an edit."""
+        self._making = making
+        if self.reloader is not None:
+            self.reloader.making = making
+
     def start(self) -> None:
         """Bring the schema up to date, and put our file in force. Raises SoloistError."""
         self.migrate()
@@ -142,7 +150,10 @@ class Follower:
 
     def take(self) -> None:
         """Put our file in force, unless a newer one is, and plan by what the database says. Raises SoloistError."""
-        edit = self._edit
+        with nullcontext() if self._edit is None else self._making():
+            self._take(self._edit)
+
+    def _take(self, edit: Edited | None) -> None:
         applied = self.apply()
         self._in_force = applied.generation if applied.in_force else self._in_force
         before = self._plan.specs

@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +65,7 @@ class _Seen:
 class Reloader:
     """`look` belongs to one thread; `ask` (a signal) and the watch to any.
 
-    `refusal`: why a sound plan cannot be taken here all the same, or None.
+    `refusal`: why a sound plan cannot be taken here all the same, or None. `making`: entered while one is made.
     """
 
     def __init__(self, source: Source, plan: Plan, room: Room) -> None:
@@ -76,6 +76,7 @@ class Reloader:
         self._asked = threading.Event()
         self._ended = threading.Event()
         self.problem: str | None = None
+        self.making: Callable[[], AbstractContextManager[None]] = nullcontext
         self.refusal: Callable[[Plan], str | None] = lambda _plan: None
 
     def ask(self) -> None:
@@ -132,7 +133,8 @@ class Reloader:
                 self._room.bus.publish(PlanRestored(replica=self._room.owner.name, file=self._source.name))
             return None
         try:
-            plan = self._checked(text)
+            with self.making():
+                plan = self._checked(text)
         except ConfigInvalid as error:
             self._refuse(error.problems)
             return None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path as File
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scheduler.config.yaml_events import can_be_quick, exact_events, quick_events
+from scheduler.config.yaml_events import can_be_quick, exact_events, may_differ, quick_events
 from scheduler.config.yaml_reader import Document, _Reader, read_yaml
 from scheduler.core.errors import ConfigInvalid
 
@@ -273,6 +274,24 @@ def test_good_files_with_damage(data: st.DataObject) -> None:
         word = data.draw(WORDS | st.just(""))
         text = text[:at] + word + text[at + data.draw(st.integers(0, 6)) :]
     agree(text)
+
+
+AT_ONCE = re.compile(
+    "[\t\x85\u2028\u2029\ufeff]|\r(?!\n)|^(?:---|\\.\\.\\.|%)|(?:^|[{,\\[-])[ ]*\\?(?:[ \r\n]|$)"
+    "|[|>][-+0-9]*[ ]*(?:#[^\n]*)?(?:\\Z|\r?\n(?![ ]+[^\\s#]))",
+    re.MULTILINE,
+)
+"""What `may_differ` looks for, in one pattern: plain to read, and slow."""
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.text("\n\n\n\r\t ??-.%|>#{[,+2a\x85\u2028\ufeff\u00a0", max_size=12))
+@example("? a")
+@example("a: >")
+@example("a: |2 # b")
+@example("a\n...")
+def test_what_is_not_for_libyaml_is_found_as_by_one_pattern(text: str) -> None:
+    assert may_differ(text) == (AT_ONCE.search(text) is not None)
 
 
 def test_files_of_many_shapes() -> None:
