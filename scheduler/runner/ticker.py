@@ -11,18 +11,17 @@ import heapq
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from scheduler.core.events import TickLost, TickSkipped, TickWon
-from scheduler.core.model import Birth, SkipReason, Status, first_claim
+from scheduler.core.model import Birth, Status, first_claim
 from scheduler.core.policy import trust_window
+from scheduler.runner import tick_events
 from scheduler.runner.clock import new_id
 from scheduler.runner.plan import PlanInForce, Planned
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Held, Seats
 from scheduler.store import claims
-from scheduler.store.claims import ClaimAnswer, Lost, Owner, Want
+from scheduler.store.claims import ClaimAnswer, Want
 from scheduler.store.engine import Blocked, ContactLost, Session
 from scheduler.store.jobs import read_moved
 
@@ -52,7 +51,7 @@ class Ticker:
         self._heap: list[tuple[datetime, int]] = []  # ticks to come
         self._overdue: list[Planned] = []  # came, and not yet accounted for: contested, blocked, or too early
         self._version, self._jobs = -1, plan.jobs()
-        self._contested: set[int] = set()
+        self._contested: dict[int, int] = {}  # how often each was looked at in vain
         self._blocked: dict[int, float] = {}
         self._patient = True
         self.rank, self.live = 0, 1
@@ -116,7 +115,7 @@ class Ticker:
             gone += len(chunk) - len(still_open)
             if still_open:
                 left.update(self._claim_apart(still_open, now))
-        self._contested = set(left)
+        self._contested = {id_: self._contested.get(id_, 0) + 1 for id_ in left}
         if left or gone:
             self.beaten()
         return self._look(left) if left else None
@@ -216,7 +215,8 @@ class Ticker:
                 job, births = decided[made.job_id]
                 birth = next(birth for id_, birth in births if id_ == made.id)
                 claim = first_claim(job.spec, made.id, birth.run_key, birth.scheduled_at, birth.trigger)
-                held.append(Held(claim, job.spec, trust, self._won(job, made.id, birth, made.status)))
+                won = tick_events.won(self._owner, job, made.id, birth, made.status)
+                held.append(Held(claim, job.spec, trust, won))
         self._seats.begin(*held)
         return len(held)
 
@@ -242,7 +242,11 @@ class Ticker:
         if not asked:
             return None
         wait: float | None = None
-        for lost in claims.read_lost(self._session, asked):
+        sent = self._clock.boottime()
+        found = claims.read_lost(self._session, asked)
+        if found:  # who was too early, by a clock that was measured while much was going on, is so once
+            self._clock.measure(found[0].database_now, sent)
+        for lost in found:
             job, births = left[lost.job_id]
             if lost.at_rest or lost.spec_hash != job.spec_hash:
                 job.stand_down()
@@ -250,34 +254,25 @@ class Ticker:
             birth = next(birth for _, birth in births if birth.run_key == lost.run_key)
             if lost.watermark >= birth.scheduled_at:
                 job.move(max(lost.watermark, job.watermark))
-                self._contested.discard(job.id)
-                self._say_lost(job, birth, lost)
+                self._contested.pop(job.id, None)
+                if (event := tick_events.lost(self._owner, job, birth, lost)) is not None:
+                    self._bus.publish(event)
             else:
                 early = (birth.scheduled_at - lost.database_now).total_seconds()
-                again = early + EARLY if early > 0 else AFRESH / 4
+                fresh = EARLY if self._contested.get(job.id, 0) <= 1 else AFRESH / 4
+                again = early + EARLY if early > 0 else fresh
                 wait = min(again, AFRESH) if wait is None else min(wait, again)
         return wait
 
     def _say(self, job: Planned, id_: UUID, birth: Birth, status: Status, blocked_by: UUID | None) -> None:
         if status is Status.SKIPPED:
-            about, why = _about(job, birth, self._owner), birth.skip_reason or SkipReason.OVERLAP
-            about |= {"run_id": id_, "missed": birth.missed, "blocked_by": blocked_by}
-            self._bus.publish(TickSkipped(**about, reason=why))
+            self._bus.publish(tick_events.skipped(self._owner, job, id_, birth, blocked_by))
         elif status is not Status.RUNNING:  # else its seat says so
-            self._bus.publish(self._won(job, id_, birth, status))
+            self._bus.publish(tick_events.won(self._owner, job, id_, birth, status))
         if status is Status.QUEUED and not birth.delay:
             self.overflowed()
         if status is Status.WAITING:
             self.waits()
-
-    def _won(self, job: Planned, id_: UUID, birth: Birth, status: Status) -> TickWon:
-        about = _about(job, birth, self._owner)
-        return TickWon(**about, run_id=id_, status=status, trigger=birth.trigger, delay=birth.delay)
-
-    def _say_lost(self, job: Planned, birth: Birth, lost: Lost) -> None:
-        if birth.status is not Status.SKIPPED and lost.run_id is not None:
-            about = _about(job, birth, self._owner)
-            self._bus.publish(TickLost(**about, run_id=lost.run_id, winner=lost.winner, status=lost.status))
 
 
 def _queue_beyond(decided: Decided, granted: int) -> Decided:
@@ -291,7 +286,3 @@ def _queue_beyond(decided: Decided, granted: int) -> Decided:
             fitted.append((id_, replace(birth, status=Status.QUEUED) if beyond else birth))
         out[job_id] = (job, tuple(fitted))
     return out
-
-
-def _about(job: Planned, birth: Birth, owner: Owner) -> dict[str, Any]:
-    return {"replica": owner.name, "job": job.spec.name, "run_key": birth.run_key, "scheduled_at": birth.scheduled_at}

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from scene import Scene
 
 from scheduler.core.events import TickLost
-from scheduler.core.model import JobSpec, Overlap
+from scheduler.core.model import Birth, JobSpec, Overlap
 from scheduler.core.schedule import Every
 from scheduler.runner.plan import PlanInForce
 from scheduler.runner.room import Room
 from scheduler.runner.seats import Seats
-from scheduler.runner.ticker import Ticker
+from scheduler.runner.ticker import AFRESH, EARLY, Decided, Ticker
 
 
-def _ticker(facts: Scene) -> tuple[Ticker, PlanInForce]:
-    """Of a replica without seats; the one tick of an hour is due, a second old."""
-    now = datetime.now(UTC).replace(microsecond=0)
-    job = JobSpec(
-        name="a", schedule=Every(3600.0, now - timedelta(seconds=1)), call="effects:append", overlap=Overlap.ALLOW
-    )
+def _ticker(facts: Scene, age: float = 1.0) -> tuple[Ticker, PlanInForce]:
+    """Of a replica without seats; the one tick of an hour was due so many seconds ago."""
+    tick = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=age)
+    job = JobSpec(name="a", schedule=Every(3600.0, tick), call="effects:append", overlap=Overlap.ALLOW)
     facts.apply(job)
-    facts.sql("UPDATE soloist.job SET watermark = %s", now - timedelta(seconds=2))
+    facts.sql("UPDATE soloist.job SET watermark = %s", tick - timedelta(seconds=3000))
     plan = PlanInForce([job])
     plan.swap(tuple(facts.known().values()), 1)
     room = Room(facts.owner("ticks"), facts.clock, facts.bus)
@@ -67,3 +66,36 @@ def test_where_the_database_has_forgotten_a_tick_the_ticker_goes_back(facts: Sce
     plan.swap(tuple(facts.known().values()), 1, stood=stood)
     ticker.tick()
     assert [row["scheduled_at"] for row in facts.rows("a")] == [there]
+
+
+def _put_forward(facts: Scene) -> None:
+    """The clock runs 40 minutes ahead of the database's: the exchange took as long, and the database looked early."""
+    facts.clock.measure(datetime.now(UTC), facts.clock.boottime() - 4800)
+
+
+def test_whoever_is_too_early_learns_the_time_by_it(facts: Scene) -> None:
+    ticker, _ = _ticker(facts, age=-1800)
+    _put_forward(facts)
+    wait = ticker.tick()
+    assert not facts.rows("a"), "the database says that it is not due"
+    assert wait == AFRESH
+    assert facts.clock.error < 300
+    assert ticker.tick() is None, "it is not due by our clock either"
+
+
+def test_whoever_was_a_little_too_early_tries_again_at_once(facts: Scene) -> None:
+    """Too early for the claim, and due when it is looked at: then, and not again and again."""
+    ticker, _ = _ticker(facts, age=-1800)
+    _put_forward(facts)
+    look = ticker._look
+
+    def look_late(left: Decided) -> float | None:
+        return look({id_: (job, tuple((id_, _earlier(birth)) for id_, birth in b)) for id_, (job, b) in left.items()})
+
+    ticker._look = look_late  # type: ignore[method-assign]
+    facts.clock.measure = lambda *_: None  # type: ignore[method-assign]
+    assert [ticker.tick() for _ in range(3)] == [EARLY, AFRESH / 4, AFRESH / 4]
+
+
+def _earlier(birth: Birth) -> Birth:
+    return replace(birth, scheduled_at=birth.scheduled_at - timedelta(seconds=2400))
