@@ -22,7 +22,7 @@ from scheduler.kinds.thread import ThreadKind
 from scheduler.runner.attempt import Attempts, Leave
 from scheduler.runner.clock import SystemClock, new_id
 from scheduler.runner.clock_watch import ClockWatch
-from scheduler.runner.collector import rest_what_stays, without_full_rounds
+from scheduler.runner.collector import FullRounds, rest_what_stays
 from scheduler.runner.dedicated import refusal
 from scheduler.runner.follower import Follower
 from scheduler.runner.job_locks import JobLocks
@@ -198,7 +198,7 @@ def serve_replica(settings: Settings, plan: Plan, database_url: str) -> int:
     with Edges(settings.sentry_dsn, f"soloist@{__version__}") as edges:
         parts, service = Soloist(settings, plan, database_url, edges.listeners, watched=settings.jobs).wire()
         stop_on_signals(service.stop, parts.follower.reload)
-        parts.follower.make_by(without_full_rounds)
+        parts.follower.make_by(FullRounds().put_off)
         return service.run(rest_what_stays)
 
 

@@ -75,19 +75,16 @@ class Follower:
         """Look at the file now, changed or not."""
         if self.reloader is not None:
             self.reloader.ask()
-            self.wake()
 
     def step(self) -> float:
-        """Look at the file, and at what the database says; returns seconds to the next look. Raises ContactLost."""
-        wait, reloader = LONGEST_WAIT, self.reloader
-        if reloader is not None:
-            edit, wait = reloader.look()
-            if edit is not None:
-                self._edit = edit
-                self.offer(edit, self._plan.generation)
-                self._outdated.set()
-        wait = min(wait, self.follow())
-        if reloader is not None and (problem := reloader.problem or self._delay) != self._noted:
+        """Take an edit, and see what the database says; returns seconds to the next look. Raises ContactLost."""
+        reloader = self.reloader
+        if reloader is not None and (edit := reloader.edit()) is not None:
+            self._edit = edit
+            self.offer(edit, self._plan.generation)
+            self._outdated.set()
+        wait = self.follow()
+        if reloader is not None and (problem := reloader.trouble() or self._delay) != self._noted:
             replicas.note_problem(self._session, self._room.owner.id, problem)
             self._noted = problem
         return wait

@@ -14,6 +14,7 @@ import hashlib
 import logging
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
@@ -26,9 +27,9 @@ from scheduler.config.jobs_file import examine
 from scheduler.config.plan import Plan
 from scheduler.config.yaml_reader import LARGEST
 from scheduler.core.errors import ConfigInvalid, Problem
-from scheduler.core.events import PlanRefused, PlanRestored
+from scheduler.core.events import PlanRefused, PlanRestored, PlanUnread
 from scheduler.runner.edits import Edited
-from scheduler.runner.room import Room
+from scheduler.runner.room import Loop, Room
 
 POLL = 2.0  # seconds between two looks where nothing tells of a change
 STILL = 0.3  # seconds that a content must stand unchanged
@@ -37,6 +38,8 @@ RESTLESS = 4.0  # seconds after which of a file that is written all the time
 BRIEF = 0.05  # so much stillness is enough: longer than a write takes
 LATE = 0.25  # seconds after which a look is late: the machine stood still, or this thread had other work
 TOLD = 20  # problems that are told of
+LAST_LOOK = 1.0  # seconds that a look may take yet when the replica stops
+SLOW = 20.0  # seconds after which a look that goes on is told of: longer than the largest file takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,10 @@ class _Seen:
 
 
 class Reloader:
-    """`look` belongs to one thread; `ask` (a signal) and the watch to any.
+    """It has a thread of its own, for a look may never end: the disk hangs, or the import of a module that an edit
+    names. Whoever takes the edits must neither stand still nor be kept from stopping by that.
+
+    `ask` (a signal), `edit` and `trouble` may be called from any thread; `look` is for that of its own.
 
     `refusal`: why a sound plan cannot be taken here all the same, or None. `making`: entered while one is made.
     """
@@ -75,21 +81,66 @@ class Reloader:
         self._seen: _Seen | None = None
         self._asked = threading.Event()
         self._ended = threading.Event()
+        self._edits: deque[Edited] = deque(maxlen=1)  # the newest counts
+        self._since: float | None = None  # when the look that goes on began, by CLOCK_BOOTTIME
+        self._unread: float | None = None  # the same, of the one that was told of
         self.problem: str | None = None
+        self._news: Callable[[], None] = lambda: None
+        self._looks: Loop | None = None
         self.making: Callable[[], AbstractContextManager[None]] = nullcontext
         self.refusal: Callable[[Plan], str | None] = lambda _plan: None
 
     def ask(self) -> None:
         """Look at the file at the next step as it stands, whether it changed or not."""
         self._asked.set()
+        if self._looks is not None:
+            self._looks.wake()
 
-    def watch(self, wake: Callable[[], None]) -> None:
-        """Have `wake` called, by a thread of its own, when anything in the file's folder changes; until `close`."""
-        threading.Thread(target=self._watch, args=(wake,), name="watch", daemon=True).start()
+    def start(self, news: Callable[[], None], failed: Callable[[], None]) -> None:
+        """Look at the file now and then, and when its folder changes. `news`: called when `edit` or `trouble` have
+        some; `failed`: when a look failed.
+        """
+        self._news = news
+        self._looks = Loop("reloader", self._step, self._room, failed)
+        self._looks.start()
+        threading.Thread(target=self._watch, args=(self._looks.wake,), name="watch", daemon=True).start()
 
     def close(self) -> None:
-        """End the watch."""
+        """End all that. A look that never ends is left behind: nobody waits for it any more."""
         self._ended.set()
+        if self._looks is not None:
+            self._looks.ask_to_stop()
+            self._looks.join(LAST_LOOK)
+
+    def _step(self) -> float:
+        """One look; returns seconds to the next."""
+        self._since, problem = self._room.clock.boottime(), self.problem
+        try:
+            edit, wait = self.look()
+        finally:
+            self._since = None
+        if edit is not None:
+            self._edits.append(edit)
+        if edit is not None or self.problem != problem or self._unread is not None:
+            self._news()
+        return wait
+
+    def edit(self) -> Edited | None:
+        """The newest edit that nobody has had yet."""
+        with suppress(IndexError):
+            return self._edits.pop()
+        return None
+
+    def trouble(self) -> str | None:
+        """Why the file is not what this replica works by; a look that does not end is told of once."""
+        since = self._since
+        if since is None or (after := self._room.clock.boottime() - since) < SLOW:
+            self._unread = None
+            return self.problem
+        if since != self._unread:
+            self._unread = since
+            self._room.bus.publish(PlanUnread(replica=self._room.owner.name, file=self._source.name, after=after))
+        return f"{self._source.name}: a look at it does not end (its disk, or the import of a module that it names)"
 
     def look(self) -> tuple[Edited | None, float]:
         """The edit, where there is a new one and it is in order; and seconds to the next look."""

@@ -151,7 +151,7 @@ class Service:
             self._alarm.start()
             self._follows.start()
             if parts.follower.reloader is not None:
-                parts.follower.reloader.watch(self._follows.wake)
+                parts.follower.reloader.start(self._follows.wake, self._fail)
 
     def _reach(self) -> bool:
         """Put the plan in force; waits for a database that may still come. False: stopped meanwhile."""

@@ -173,6 +173,12 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
         "jobs.yaml:3:5: jobs.a.call: is missing",
     ),
     (
+        ev.PlanUnread(**R, file="jobs.yaml", after=21.5),
+        "warning",
+        "warning: jobs.yaml: a look at it has lasted 22 s so far: its disk does not answer, or a module that it names "
+        "does not finish its import; the former plan goes on, and no edit is seen until the look ends",
+    ),
+    (
         ev.PlanDelayed(**R, file="jobs.yaml", error="somebody holds a lock"),
         "warning",
         "warning: jobs.yaml was edited and is in order, but cannot be put in force yet (somebody holds a lock): "

@@ -15,7 +15,7 @@ from scheduler.app import Soloist
 from scheduler.config.jobs_file import parse
 from scheduler.config.settings import Settings
 from scheduler.core.model import JobSpec
-from scheduler.runner.collector import without_full_rounds
+from scheduler.runner.collector import FullRounds
 
 MANY = 300_000  # lists: so many are walked over as a whole several times while they are made
 
@@ -43,7 +43,7 @@ def test_no_full_round_while_a_plan_is_made(full_rounds: list[str]) -> None:
     assert full_rounds, "this test would prove nothing"
     full_rounds.clear()
     usual, frozen = gc.get_threshold(), gc.get_freeze_count()
-    with without_full_rounds():
+    with FullRounds().put_off():
         more = [[number] for number in range(MANY)]
     assert not full_rounds
     assert gc.get_threshold() == usual
@@ -52,10 +52,22 @@ def test_no_full_round_while_a_plan_is_made(full_rounds: list[str]) -> None:
 
 def test_what_fails_is_left_to_the_collector(full_rounds: list[str]) -> None:
     usual, frozen = gc.get_threshold(), gc.get_freeze_count()
-    with suppress(KeyError), without_full_rounds():
+    with suppress(KeyError), FullRounds().put_off():
         raise KeyError
     assert gc.get_threshold() == usual
     assert gc.get_freeze_count() == frozen
+    assert not full_rounds
+
+
+def test_two_who_make_something_leave_the_collector_as_it_was(full_rounds: list[str]) -> None:
+    usual, rounds = gc.get_threshold(), FullRounds()
+    first, second = rounds.put_off(), rounds.put_off()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert gc.get_threshold() != usual, "the other is still at it"
+    second.__exit__(None, None, None)
+    assert gc.get_threshold() == usual
     assert not full_rounds
 
 
@@ -72,7 +84,7 @@ def test_a_plan_goes_without_the_collector(database_url: str, tmp_path: Path, ma
     parts, _ = Soloist(Settings(replica="r"), plan, database_url, watched=file).wire()
     follower, reloader = parts.follower, parts.follower.reloader
     assert reloader is not None
-    follower.make_by(without_full_rounds)
+    follower.make_by(FullRounds().put_off)
     follower.start()
     specs = []
     gc.collect()
@@ -81,6 +93,7 @@ def test_a_plan_goes_without_the_collector(database_url: str, tmp_path: Path, ma
         for edit in range(1, 5):
             file.write_text(mark + _file(edit))
             reloader.ask()
+            reloader._step()
             follower.step()
             assert parts.plan.specs["j0"].args["path"] == f"x{edit}"
             gc.unfreeze()

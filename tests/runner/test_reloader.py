@@ -10,8 +10,8 @@ import pytest
 from replicas import HERE, jobs_file
 
 from scheduler.config.jobs_file import parse
-from scheduler.core.events import Bus
-from scheduler.runner.reloader import BRIEF, HALF, RESTLESS, STILL, Reloader, Source
+from scheduler.core.events import Bus, Event, PlanUnread
+from scheduler.runner.reloader import BRIEF, HALF, RESTLESS, SLOW, STILL, Reloader, Source
 from scheduler.runner.room import Room
 from scheduler.store.claims import Owner
 
@@ -27,7 +27,10 @@ class Desk:
         plan = parse(self.text.encode(), "jobs.yaml", HERE / "bodies")
         clock: Any = SimpleNamespace(boottime=self._read_clock)
         owner: Any = Owner(None, "r", 15.0)  # type: ignore[arg-type]
-        self.reloader = Reloader(Source(self.path, plan.root, "jobs.yaml"), plan, Room(owner, clock, Bus()))
+        self.events: list[Event] = []
+        bus = Bus()
+        bus.subscribe(self.events.append)
+        self.reloader = Reloader(Source(self.path, plan.root, "jobs.yaml"), plan, Room(owner, clock, bus))
 
     def _read_clock(self) -> float:
         """The machine stands still for `stall` just after the next reading."""
@@ -98,3 +101,22 @@ def test_asked_for_it_is_looked_at_as_it_stands(desk: Desk) -> None:
     desk.path.write_text(desk.text + "# more\n")
     desk.reloader.ask()
     assert desk.look()
+
+
+def test_a_look_that_does_not_end_is_told_of_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whoever asks meanwhile; and it is no trouble any more when it has ended."""
+    reloader, troubles = desk.reloader, []
+
+    def hang() -> None:
+        for _ in range(3):
+            troubles.append(reloader.trouble())
+            desk.now += SLOW * 0.7
+
+    monkeypatch.setattr(reloader, "_read", hang)
+    reloader._step()
+    assert troubles[:2] == [None, None]
+    assert "a look at it does not end" in str(troubles[2])
+    assert reloader.trouble() is None
+    (told,) = desk.events
+    assert isinstance(told, PlanUnread)
+    assert SLOW < told.after < SLOW * 2

@@ -13,6 +13,7 @@ from scheduler.core.events.plans import (
     PlanRefused,
     PlanReloaded,
     PlanRestored,
+    PlanUnread,
     ZoneDataDiffers,
 )
 from scheduler.core.events.replicas import (
@@ -71,6 +72,7 @@ __all__ = [
     "PlanRefused",
     "PlanReloaded",
     "PlanRestored",
+    "PlanUnread",
     "PoolerFound",
     "PresenceLost",
     "PresenceRegained",

@@ -105,6 +105,17 @@ class PlanDelayed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanUnread(Event):
+    """A look at the jobs file does not come to its end: its disk hangs, or the import of a module that it names.
+
+    `after`: seconds since the look began.
+    """
+
+    file: str
+    after: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRestored(Event):
     """After an edit that was refused the jobs file is again what this replica works by."""
 

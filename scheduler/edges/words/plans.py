@@ -12,10 +12,11 @@ from scheduler.core.events import (
     PlanRefused,
     PlanReloaded,
     PlanRestored,
+    PlanUnread,
     ZoneDataDiffers,
 )
 from scheduler.core.redaction import cut
-from scheduler.edges.words.wording import LONGEST_ERROR, Said, count, instant, say
+from scheduler.edges.words.wording import LONGEST_ERROR, Said, count, instant, say, seconds
 
 _LONGEST_PROBLEMS = 1500
 
@@ -62,6 +63,15 @@ def _plan_refused(event: PlanRefused) -> Said:
 def _plan_delayed(event: PlanDelayed) -> Said:
     error = cut(event.error, LONGEST_ERROR)
     text = f"{event.file} was edited and is in order, but cannot be put in force yet ({error}): it is tried on and on"
+    return Said(logging.WARNING, text)
+
+
+@say.register
+def _plan_unread(event: PlanUnread) -> Said:
+    text = (
+        f"{event.file}: a look at it has lasted {seconds(event.after)} so far: its disk does not answer, or a module "
+        "that it names does not finish its import; the former plan goes on, and no edit is seen until the look ends"
+    )
     return Said(logging.WARNING, text)
 
 
