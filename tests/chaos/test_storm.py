@@ -65,7 +65,7 @@ def test_without_the_fence_the_checker_finds_ticks_done_twice(
     nursery: Nursery, tmp_path: Path, own_server: OwnServer, unfenced: Path
 ) -> None:
     """Bodies in threads: nobody kills them while their replica is frozen, so nothing but the fence holds them off."""
-    weather = Weather(40.0, slots=3, gap=0.2, spared=1, restart=False, weights={Kind.FREEZE: 1})
+    weather = Weather(25.0, slots=3, gap=0.2, spared=1, restart=False, weights={Kind.FREEZE: 1})
     storm = Storm(nursery, tmp_path, own_server, weather, jobs=("zombie", "flaky"), statements=unfenced)
     said = report(storm, storm.rage(forecast(SEED, weather)))
     print(f"seed {SEED}\n{said}")
