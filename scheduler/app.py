@@ -120,7 +120,9 @@ class Soloist:
         """The dedicated one, for renewals, locks and notifications; one that claims and sweeps; one for outcomes."""
         contact = Contact(room.bus, room.owner.name, room.clock)
         direct = self.settings.direct_database_url or self.database_url
-        dedicated = Session(direct, "keeper", watchdog, contact)
+        # two ways fail apart: the answers that come by one would end an outage of the other, again and again
+        past = contact if direct == self.database_url else Contact(room.bus, room.owner.name, room.clock)
+        dedicated = Session(direct, "keeper", watchdog, past)
         worker = Session(self.database_url, "worker", watchdog, contact)
         settling = Session(self.database_url, "settler", watchdog, contact)
         dedicated.companions = (worker, settling)

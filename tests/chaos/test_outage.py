@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 from own_server import OwnServer
+from proxy import Proxy
 from replicas import Fleet, Nursery, eventually, jobs_file, once
 
 
@@ -147,3 +148,27 @@ def test_what_waiting_does_not_heal_ends_the_start(nursery: Nursery, tmp_path: P
     assert "does not exist" in replica.said()
     assert "Traceback" not in replica.said()
     fleet.close()
+
+
+@pytest.mark.parametrize("lost", ["the direct one", "the other"])
+def test_an_outage_of_one_of_two_ways_is_told_once(fleet: Fleet, lost: str) -> None:
+    """What comes by the other way all the while is no end of it."""
+    with Proxy(fleet.url) as proxy:
+        ways = {"url": proxy.url, "direct_database_url": fleet.url}
+        if lost == "the direct one":
+            ways = {"url": fleet.url, "direct_database_url": proxy.url}
+        replica = fleet.start(_jobs(fleet), **ways).ready()
+        eventually(lambda: fleet.lines("begin") and len(fleet.lines("tick")) >= 2, "it works")
+        proxy.refuse()
+        proxy.cut()
+        eventually(lambda: replica.events("DatabaseLost"), "it is told")
+        signs: set[object] = set()  # of life, by the other way: rows of ticks, or renewals
+        sign = "SELECT count(*), NULL FROM soloist.run"
+        if lost == "the other":
+            sign = "SELECT NULL, max(claimed_until) FROM soloist.run WHERE status = 'running'"
+        eventually(lambda: signs.add(fleet.sql(sign)[0]) or len(signs) > 4, "the other way stands")
+        proxy.admit()
+        eventually(lambda: replica.events("DatabaseRegained"), "its end as well")
+        seen = len(fleet.lines("tick"))
+        eventually(lambda: len(fleet.lines("tick")) > seen + 2, "it works again")
+        assert len(replica.events("DatabaseLost")) == len(replica.events("DatabaseRegained")) == 1
