@@ -28,14 +28,22 @@ Output = Annotated[
 
 
 def parse_instant(text: str) -> datetime:
-    """An ISO date and time with its zone. Without one it could mean two instants, so it is refused."""
+    """An ISO date and time with its zone, as UTC. Without one it could mean two instants, so it is refused.
+
+    So is a year that no schedule has: neither the calendar's arithmetic nor every reader of a row could hold it.
+    """
+    from scheduler.core.instants import near
+
     try:
         instant = datetime.fromisoformat(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not an ISO date and time, e.g. 2026-11-29T03:00:00Z") from None
     if instant.tzinfo is None:
         raise typer.BadParameter(f"{text!r} has no zone: append Z for UTC, or an offset such as +01:00")
-    return instant
+    try:
+        return near(instant)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def parse_seconds(text: str) -> float:

@@ -18,6 +18,17 @@ def utc(instant: datetime) -> datetime:
     return instant.astimezone(UTC)
 
 
+def near(instant: datetime) -> datetime:
+    """The same instant in UTC, where its year there is one in which ticks are looked for: so no arithmetic overflows.
+
+    Raises ValueError; also where it has no zone.
+    """
+    # first as it is written, as the move to UTC overflows at the ends of what Python can hold
+    if FIRST_YEAR - 1 <= instant.year <= LAST_YEAR + 1 and FIRST_YEAR <= (moved := utc(instant)).year <= LAST_YEAR:
+        return moved
+    raise ValueError(_too_far(instant.isoformat()))
+
+
 def read_from(text: str, timezone: str) -> datetime:
     """A date is its first instant in the zone; else as `read_instant`. Raises ValueError."""
     return _day_begins(text, timezone, 0) if DATE.fullmatch(text) else read_instant(text, timezone)
@@ -63,4 +74,8 @@ def read_instant(text: str, timezone: str) -> datetime:
 
 def _refuse_far(text: str, year: int) -> None:
     if not FIRST_YEAR < year < LAST_YEAR:
-        raise ValueError(f"{text[:60]}: the year must lie between {FIRST_YEAR} and {LAST_YEAR}")
+        raise ValueError(_too_far(text))
+
+
+def _too_far(text: str) -> str:
+    return f"{text[:60]}: the year must lie between {FIRST_YEAR} and {LAST_YEAR}"

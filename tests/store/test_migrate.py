@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 
 import psycopg
 import pytest
+from pooler import direct
 from proxy import Proxy
+from scene import Scene, spec
 
 from scheduler.core.errors import DatabaseUnreachable, SchemaMismatch
+from scheduler.store.engine import Refused
 from scheduler.store.migrate import NEEDED_INDEXES, migrate, revisions, script, verify
 
 APPLIED = {
@@ -20,6 +24,7 @@ APPLIED = {
     "0003_cheaper_runs": "f55d0208b4280856",
     "0004_pauses": "256551e9f37036b3",
     "0005_purge": "248236e34f583027",
+    "0006_bounded_instants": "62303c601eb8a65f",
 }
 
 
@@ -58,6 +63,30 @@ def test_the_printed_script_makes_the_same_schema(empty_database_url: str, conne
     )
     with psycopg.connect(empty_database_url) as other:
         assert other.execute(look).fetchall() == connection.execute(look).fetchall()
+
+
+def test_instants_that_no_replica_could_read_are_moved_to_the_bound_and_refused_from_then_on(scene: Scene) -> None:
+    """As a pause of before could leave them: until a year that Python does not have, or until infinity."""
+    scene.jobs(spec("a"), spec("b"), spec("c"))
+    scene.sql("ALTER TABLE soloist.job DROP CONSTRAINT job_instants_from_1900_to_2999")
+    scene.sql("ALTER TABLE soloist.audit DROP CONSTRAINT audit_until_from_1900_to_2999")
+    scene.sql("UPDATE soloist.alembic_version SET version_num = '0005_purge'")
+    far = {"a": "infinity", "b": "10000-01-01 13:00:00+00", "c": "0044-03-15 12:00:00+00 BC"}
+    for job, until in far.items():
+        scene.sql("UPDATE soloist.job SET paused_at = now(), paused_until = %s WHERE name = %s", until, job)
+        scene.sql("INSERT INTO soloist.audit (who, action, job, until) VALUES ('ann', 'pause', %s, %s)", job, until)
+    with pytest.raises(Refused, match="timestamp too"):
+        scene.known()
+    assert migrate(direct(scene.url)) == ("0006_bounded_instants",)
+    first, last = datetime(1900, 1, 1, tzinfo=UTC), datetime(2999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    moved = {"a": last, "b": last, "c": first}
+    assert {job.name: job.paused_until for job in scene.known().values()} == moved
+    assert {row["job"]: row["until"] for row in scene.sql("SELECT job, until FROM soloist.audit")} == moved
+    for column, value in (("paused_until", "infinity"), ("watermark", "infinity"), ("removed_at", "-infinity")):
+        with pytest.raises(psycopg.errors.CheckViolation, match="job_instants_from_1900_to_2999"):
+            scene.sql(f"UPDATE soloist.job SET {column} = %s", value)
+    with pytest.raises(psycopg.errors.CheckViolation, match="audit_until_from_1900_to_2999"):
+        scene.sql("UPDATE soloist.audit SET until = '3000-01-01 00:00:00+00'")
 
 
 @pytest.mark.case("C048")
