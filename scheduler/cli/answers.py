@@ -50,22 +50,47 @@ class Answer:
         }
 
 
-def of_run(run: Row, attempts: Sequence[Row], at: datetime) -> Answer:
-    """A run that was not skipped."""
+def of_run(run: Row, attempts: Sequence[Row], at: datetime, newer: Row | None = None) -> Answer:
+    """A run that was not skipped. `newer`: the one that replaced it, where that is still there."""
     status = Status(run["status"])
-    lines = [_how_it_stands(run, status, at)]
+    lines = [_how_it_stands(run, status, at), *_of_another_tick(run, at), *_replaced(run, newer)]
     if run["retry_of"] is not None:
-        lines.append(f"it is a second run of this tick ({run['trigger']}, by {run['triggered_by']})")
-    elif run["scheduled_at"] != at:
-        lines.append(
-            f"it has the key {run['run_key']}, which holds this tick too: its own is {second(run['scheduled_at'])}"
-        )
+        which = "this" if run["scheduled_at"] == at else "that"
+        lines.append(f"it is a second run of {which} tick ({run['trigger']}, by {run['triggered_by']})")
     elif run["triggered_by"]:
         lines.append(f"it was asked for by {run['triggered_by']} ({run['trigger']})")
     for one in attempts if len(attempts) > 1 or status not in (Status.SUCCEEDED, Status.RUNNING) else ():
         why = f": {first_line(one['error_text'])}" if one["error_text"] else ""
         lines.append(f"attempt {one['number']} on {one['replica_name'] or 'a replica'}: {_words(one['outcome'])}{why}")
-    return Answer(_STILL.get(status, "ran"), "\n".join(lines), run)
+    # what gave way before it began has ended and never ran
+    word = "ran" if run["started_at"] is not None else "replaced" if replaced_by(run) else str(status)
+    return Answer(_STILL.get(status, word), "\n".join(lines), run)
+
+
+def replaced_by(run: Row) -> str | None:
+    """The id of the newer run that this one gave way to before an attempt of it (`overlap: replace`)."""
+    note = run["result"] if run["status"] == Status.CANCELLED else None
+    return note.get("replaced_by") if isinstance(note, dict) else None
+
+
+def _replaced(run: Row, newer: Row | None) -> list[str]:
+    if replaced_by(run) is None:
+        return []
+    never = "it never ran: " if run["started_at"] is None else ""
+    other = f"the newer tick's run {_named(newer)}" if newer else "a newer tick's run, which is purged by now"
+    return [f"{never}it was replaced by {other}"]
+
+
+def _of_another_tick(run: Row, at: datetime) -> list[str]:
+    """Of a run whose key is a period's, which holds the tick that was asked for."""
+    if run["scheduled_at"] == at:
+        return []
+    own = second(run["scheduled_at"])
+    return [f"its tick is {own}: its key {run['run_key']} holds the one asked for too, which has no run of its own"]
+
+
+def _named(run: Row) -> str:
+    return f"{run['run_key']} (run {run['id']}, {_words(run['status'])})"
 
 
 def _how_it_stands(run: Row, status: Status, at: datetime) -> str:
@@ -82,22 +107,25 @@ def _how_it_stands(run: Row, status: Status, at: datetime) -> str:
             ended = f"{_words(status)} at {second(run['finished_at'])}"
             if run["started_at"] is None:
                 return f"{ended}, before it began"
-            late = span(max(0.0, (run["started_at"] - at).total_seconds()))
-            return f"{ended} on {who}, attempt {run['attempt']}, begun {late} after its tick"
+            own = run["scheduled_at"]  # of several ticks that the run's key holds, the one that it began for
+            which = "its tick" if own == at else f"its tick {second(own)}"
+            late = span(max(0.0, (run["started_at"] - own).total_seconds()))
+            return f"{ended} on {who}, attempt {run['attempt']}, begun {late} after {which}"
 
 
-def of_skipped(run: Row, more: Row | None, job: FullJob) -> Answer:
+def of_skipped(run: Row, more: Row | None, job: FullJob, at: datetime) -> Answer:
     """A row that says why its tick did not run. `more`: the run in its way, or the pause's line in the audit."""
-    return Answer("skipped", "\n".join([_skipped(run, more, job), *_stands_for_many(run)]), run)
+    lines = [_skipped(run, more, job, run["scheduled_at"]), *_of_another_tick(run, at), *_stands_for_many(run)]
+    return Answer("skipped", "\n".join(lines), run)
 
 
-def _skipped(run: Row, more: Row | None, job: FullJob) -> str:
+def _skipped(run: Row, more: Row | None, job: FullJob, tick: datetime) -> str:
     match SkipReason(run["skip_reason"]):
         case SkipReason.OVERLAP:
-            other = f"{more['run_key']} (run {more['id']}, {_words(more['status'])})" if more else "it is purged by now"
+            other = _named(more) if more else "it is purged by now"
             return f"skipped: an earlier run of the job was still active: {other}"
         case SkipReason.MISSED:
-            late = span((run["created_at"] - run["scheduled_at"]).total_seconds())
+            late = span((run["created_at"] - tick).total_seconds())
             rule = f"misfire.policy {job.spec.misfire.policy}, grace {span(job.spec.misfire.grace)}"
             return f"missed: a replica came to it {late} late, at {second(run['created_at'])} ({rule})"
         case SkipReason.PAUSED:
@@ -109,9 +137,9 @@ def _skipped(run: Row, more: Row | None, job: FullJob) -> str:
             return f"its own function skipped it, on {run['replica'] or 'a replica'}: {why}"
 
 
-def of_counted(run: Row, more: Row | None, job: FullJob) -> Answer:
-    """A tick among those that one row stands for."""
-    return Answer("counted", "\n".join(["it did not run", _skipped(run, more, job), *_stands_for_many(run)]), run)
+def of_counted(run: Row, more: Row | None, job: FullJob, at: datetime) -> Answer:
+    """A tick among those that one row stands for: how late it was seen is its own, not the newest one's."""
+    return Answer("counted", "\n".join(["it did not run", _skipped(run, more, job, at), *_stands_for_many(run)]), run)
 
 
 def _stands_for_many(run: Row) -> list[str]:

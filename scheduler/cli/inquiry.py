@@ -52,7 +52,7 @@ class Inquiry:
     @property
     def key(self) -> str | None:
         """The run key that the tick has, if it is one."""
-        return _keys(self._spec, self._at)[0] if self._is_tick(self._spec) else None
+        return _keys(self._spec, self._at, of_tick=True)[0] if self._is_tick(self._spec) else None
 
     def answer(self) -> Answer:
         """The first of the ways to look that finds something."""
@@ -72,7 +72,8 @@ class Inquiry:
         return self._unclaimed()
 
     def _by_its_row(self) -> Answer | None:
-        base = {key for spec in (self._spec, self._job.spec) for key in _keys(spec, self._at)}
+        specs = (self._spec, self._job.spec)
+        base = {key for spec in specs for key in _keys(spec, self._at, of_tick=self._is_tick(spec))}
         keys = base | {f"{key}~{number}" for key in base for number in range(2, RETRIES + 1)}
         rows = {row["id"]: row for row in evidence.runs_by_key(self._connection, self._job.id, keys)}
         rows |= {row["id"]: row for row in self._near if row["scheduled_at"] == self._at}
@@ -81,23 +82,26 @@ class Inquiry:
         # of a tick that was skipped and then run by hand, the run is what one wants to know of
         run = max(rows.values(), key=lambda row: (row["status"] != Status.SKIPPED, row["id"]))
         if run["status"] == Status.SKIPPED:
-            return answers.of_skipped(run, self._behind(run), self._job)
-        return answers.of_run(run, evidence.read_attempts_of(self._connection, run["id"]), self._at)
+            return answers.of_skipped(run, self._behind(run), self._job, self._at)
+        attempts = evidence.read_attempts_of(self._connection, run["id"])
+        return answers.of_run(run, attempts, self._at, self._behind(run))
 
     def _by_a_row_for_many(self) -> Answer | None:
         for row in self._near if self._is_tick(self._spec) else ():
             note = row["result"] if row["skip_reason"] in (SkipReason.MISSED, SkipReason.PAUSED) else None
             since = note.get("since") if isinstance(note, dict) else None
             if since is not None and datetime.fromisoformat(since) <= self._at < row["scheduled_at"]:
-                return answers.of_counted(row, self._behind(row), self._job)
+                return answers.of_counted(row, self._behind(row), self._job, self._at)
         return None
 
     def _behind(self, run: Row) -> Row | None:
-        """What else there is to say about a skipped row: the run that was in its way, or who had paused the job."""
+        """What else a row's end rests on: the run that was in its way or took its place, or who had paused the job."""
         if run["skip_reason"] == SkipReason.PAUSED:
             return read_last(self._connection, self._job.name, "pause", run["created_at"])
-        blocker = run["result"].get("blocked_by") if isinstance(run["result"], dict) else None
-        return evidence.read_blocker(self._connection, UUID(blocker)) if blocker else None
+        other = answers.replaced_by(run)
+        if run["skip_reason"] == SkipReason.OVERLAP and isinstance(run["result"], dict):
+            other = run["result"].get("blocked_by")
+        return evidence.read_blocker(self._connection, UUID(other)) if other else None
 
     def _removed(self) -> Answer | None:
         gone = self._job.removed_at
@@ -148,6 +152,7 @@ class Inquiry:
             f"where no replica is there within {span(misfire.grace)} of it, misfire.policy {misfire.policy} decides "
             f"(within {span(misfire.within)})"
         )
+        lines += _nobody(self._live())
         return Answer("future", "\n".join(lines))
 
     def _by_a_pause(self) -> Answer | None:
@@ -177,18 +182,17 @@ class Inquiry:
                 "unclaimed",
                 f"there is no row, though the job is accounted for up to {second(self._job.watermark)}: {why}",
             )
-        live = evidence.who_may_claim(self._connection, self._job.id, self._job.spec_hash)
+        live = self._live()
         lines = [f"it was due {span(self._age())} ago, and nobody has claimed it"]
         lines += [
             f"{one['name']} is live: generation {one['generation']}, holds {one['holds']}, "
             f"clock {one['clock_offset']:+.3f}s"
             for one in live
         ]
-        if not any(one["holds"] == "this spec" for one in live):
-            lines.append(
-                f"no replica is live{' that holds the spec in force' if live else ''}: start one (soloist serve)"
-            )
-        return Answer("unclaimed", "\n".join(lines))
+        return Answer("unclaimed", "\n".join([*lines, *_nobody(live)]))
+
+    def _live(self) -> list[Row]:
+        return [*evidence.who_may_claim(self._connection, self._job.id, self._job.spec_hash)]
 
     def _age(self) -> float:
         return (self._job.database_now - self._at).total_seconds()
@@ -197,11 +201,19 @@ class Inquiry:
         return spec.schedule is not None and latest_upto(spec.schedule, self._at) == self._at
 
 
-def _keys(spec: JobSpec, at: datetime) -> tuple[str, ...]:
-    """The run key and the tick's own."""
+def _nobody(live: list[Row]) -> list[str]:
+    """Where none of the live replicas would claim it."""
+    if any(one["holds"] == "this spec" for one in live):
+        return []
+    return [f"no replica is live{' that holds the spec in force' if live else ''}: start one (soloist serve)"]
+
+
+def _keys(spec: JobSpec, at: datetime, *, of_tick: bool) -> tuple[str, ...]:
+    """The run key and the tick's own. An instant that is no tick has not its period's: that run is none of its own."""
     if spec.schedule is None:
         return ()
-    return run_key(spec.schedule, at, spec.once_per, spec.timezone), tick_key(spec.schedule, at)
+    own = tick_key(spec.schedule, at)
+    return (run_key(spec.schedule, at, spec.once_per, spec.timezone), own) if of_tick else (own,)
 
 
 def _read(found: dict[str, Any], name: str) -> Then:

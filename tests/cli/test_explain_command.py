@@ -17,7 +17,7 @@ from uuid_utils.compat import uuid7
 from scheduler.cli.answers import Answer
 from scheduler.cli.inquiry import Inquiry
 from scheduler.config.jobs_file import parse
-from scheduler.core.model import Birth, Ending, JobSpec, Outcome, SkipReason, Status, Trigger
+from scheduler.core.model import Birth, Ending, IfBlocked, JobSpec, Outcome, SkipReason, Status, Trigger
 from scheduler.core.policy import Decision, decide_due
 from scheduler.core.schedule import due
 from scheduler.store import claims, pauses, runs
@@ -155,6 +155,9 @@ def test_one_row_stands_for_many(plan: Scene, ask: Ask) -> None:
     answer = ask(hour(-20), "minutely")
     assert (answer.answer, answer.run and answer.run["id"]) == ("counted", counting["id"])
     assert "its row stands for 2339 ticks" in answer.text
+    # the row is made now; how late each tick was is its own
+    assert "missed: a replica came to it 20h" in answer.text
+    assert "missed: a replica came to it 1d11h" in ask(hour(-35), "minutely").text
     assert ask(hour(-20) + timedelta(seconds=1), "minutely").answer == "not_a_tick"
     assert ask(counting["scheduled_at"], "minutely").answer == "skipped", "the row's own tick"
     assert ask(last["scheduled_at"], "minutely").answer == "running", "this one was on time"
@@ -207,7 +210,32 @@ def test_its_period_has_a_run(scene: Scene, ask: Ask) -> None:
     scene.claim(scene.owner(), scene.want(spec, birth(3600, run_key="2026-W01")))
     answer = ask(BASE + timedelta(hours=9), "weekly")
     assert answer.answer == "running"
-    assert "its own is 2026-01-01 01:00:00Z" in answer.text
+    assert "its tick is 2026-01-01 01:00:00Z: its key 2026-W01 holds the one asked for too" in answer.text
+    assert ask(BASE + timedelta(hours=9, minutes=1), "weekly").answer == "not_a_tick", "though its week has a run"
+    begun = BASE + timedelta(hours=1, seconds=34)
+    scene.sql("UPDATE soloist.run SET started_at = %s, status = 'succeeded', finished_at = now()", begun)
+    for hours in (0, 9):  # neither from before its run's tick nor from after it
+        assert "begun 34.0s after its tick 2026-01-01 01:00:00Z" in ask(BASE + timedelta(hours=hours), "weekly").text
+    assert "begun 34.0s after its tick\n" in ask(BASE + timedelta(hours=1), "weekly").text + "\n"
+
+
+def test_it_gave_way_before_it_began(scene: Scene, ask: Ask) -> None:
+    text = file(newest={"every": "1h", "call": "work:quick", "overlap": "replace"})
+    spec = plan_of(text)
+    scene.apply(spec, content=text)
+    scene.sql("UPDATE soloist.config SET registered_at = '2025-01-01'")
+    scene.sql("UPDATE soloist.job SET watermark = %s", BASE)
+    owner = scene.owner()
+    for n in (1, 2, 3):
+        scene.claim(owner, scene.want(spec, birth(3600 * n, if_blocked=IfBlocked.WAITING)))
+    runs.replace(scene.mine, [scene.known()["newest"].id])
+    _, _, newest = scene.rows()
+    answer = ask(BASE + timedelta(hours=2), "newest")
+    assert answer.answer == "replaced"
+    assert f"it never ran: it was replaced by the newer tick's run {newest['run_key']} (run {newest['id']}" in answer.text
+    assert ask(BASE + timedelta(hours=1), "newest").answer == "running", "it is asked to end, and has not yet"
+    scene.sql("DELETE FROM soloist.run WHERE id = %s", newest["id"])
+    assert "purged by now" in ask(BASE + timedelta(hours=2), "newest").text
 
 
 def test_no_tick(plan: Scene, ask: Ask) -> None:
@@ -266,6 +294,9 @@ def test_it_is_still_to_come(plan: Scene, ask: Ask) -> None:
     answer = ask(hour(2))
     assert answer.answer == "future"
     assert "misfire.policy latest" in answer.text
+    assert "no replica is live" not in answer.text
+    plan.sql("UPDATE soloist.replica SET stopped_at = now()")
+    assert "no replica is live: start one (soloist serve)" in ask(hour(2)).text
 
 
 def test_nobody_has_claimed_it(plan: Scene, ask: Ask) -> None:
