@@ -24,7 +24,7 @@ Limit = Annotated[
     int | None, typer.Option("--limit", min=1, max=100_000, help="Only the oldest N that have no run.", metavar="N")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be made.")]
-MOST = 1000  # ticks without --limit: a slip of the year must not fill the queue
+MOST = 1000  # runs without --limit: a slip of the year must not fill the queue
 
 
 def backfill(
@@ -60,7 +60,7 @@ def backfill(
 
 def _refuse(job: FullJob, stretch: Stretch) -> None:
     from scheduler.cli.output import instant
-    from scheduler.store.backfill import count_ticks
+    from scheduler.store.backfill import count_runs
 
     if job.spec.schedule is None:
         raise typer.BadParameter(f"{job.name} has no schedule, so no ticks: use `soloist trigger`", param_hint="JOB")
@@ -68,10 +68,11 @@ def _refuse(job: FullJob, stretch: Stretch) -> None:
         now = instant(job.database_now.replace(microsecond=0))
         raise typer.BadParameter(f"is still to come: by the database's clock it is {now}", param_hint="--from")
     if stretch.limit is None:
-        count, more = count_ticks(job.spec.schedule, stretch)
+        count, more = count_runs(job.spec, stretch)
         if count > MOST:
+            what = "ticks there" if job.spec.once_per is None else f"runs to make there, one a {job.spec.once_per}"
             raise typer.BadParameter(
-                f"{job.name} has {count}{' or more' if more else ''} ticks there, and {MOST} are taken at once: "
+                f"{job.name} has {count}{' or more' if more else ''} {what}, and {MOST} are taken at once: "
                 "add --limit N for the oldest N that have no run",
                 param_hint="--from",
             )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scheduler.core.model import JobSpec
 
 SHOWN = 5
-"""Ticks of one job and kind of change; the rest is a number."""
+"""Ticks of one job and kind of change; the rest is a number. A rest of one is shown as it is: that is no longer."""
 
 Old = Annotated[Path, typer.Argument(help="The file as it was; - reads it from stdin.", metavar="OLD")]
 New = Annotated[
@@ -82,7 +82,7 @@ def _shown(row: Mapping[str, Any], side: str) -> str:
 
 
 def _rows(was: Plan, now_is: Plan, after: datetime, until: datetime) -> Iterator[dict[str, Any]]:
-    """Flat rows. `what`: job, key or tick; `count`: 1, or for how many more ticks the row stands."""
+    """Flat rows. `what`: job, key or tick; `count`: 1, or for how many more ticks (two at least) the row stands."""
     from scheduler.config.effective import effective_rows
     from scheduler.core.diff import changed_keys, changed_ticks
 
@@ -114,15 +114,16 @@ def _tick_rows(spec: JobSpec, ticks: TickChanges, until: datetime) -> Iterator[d
     from scheduler.cli.output import instant
     from scheduler.core.zones import load_zone
 
-    zone, told = load_zone(spec.timezone), Counter[str]()
+    zone, told, number = load_zone(spec.timezone), Counter[str](), Counter(str(one.change) for one in ticks.changes)
+    shown = {change: count if count == SHOWN + 1 else min(count, SHOWN) for change, count in number.items()}
     for one in ticks.changes:
         told[one.change] += 1
-        if told[one.change] <= SHOWN:
+        if told[one.change] <= shown[one.change]:
             old, new = (None if side is None else side.astimezone(zone).isoformat() for side in (one.old, one.new))
             yield _row(spec.name, one.change, "tick", None, old, new)
-    for change, number in told.items():
-        if number > SHOWN:
-            yield _row(spec.name, change, "tick", count=number - SHOWN)
+    for change, count in number.items():
+        if count > shown[change]:
+            yield _row(spec.name, change, "tick", count=count - shown[change])
     if ticks.until < until:
         say(f"{spec.name} has very many ticks: they are compared up to {instant(ticks.until)} only")
 

@@ -14,7 +14,9 @@ import typer
 from scheduler.cli.options import Format, Jobs, Output, parse_instant
 
 if TYPE_CHECKING:
+    from scheduler.cli.output import Column
     from scheduler.core.model import JobSpec
+    from scheduler.core.periods import Cover
 
 MOST = 10_000
 Names = Annotated[
@@ -39,11 +41,12 @@ Count = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class _Tick:
-    """A tick of a job; `before`: the one before it, or where the search began."""
+    """A tick of a job; `before`: the one before it, or where the search began. `cover`: another has its period's."""
 
     at: datetime
     spec: JobSpec
     before: datetime
+    cover: Cover | None
 
 
 def next_ticks(
@@ -54,8 +57,8 @@ def next_ticks(
     jobs: Jobs = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Show the next ticks of some jobs, or of all, and what daylight saving does to them."""
-    from scheduler.cli.output import emit, field
+    """Show the next ticks of some jobs, or of all, and what daylight saving and `once_per` do to them."""
+    from scheduler.cli.output import emit
     from scheduler.cli.plan import find_jobs
     from scheduler.config.jobs_file import load
     from scheduler.config.settings import load_settings
@@ -69,7 +72,7 @@ def next_ticks(
         ticks = takewhile(lambda tick: tick.at <= until, ticks)
     usual = MOST if until is not None else 5 if len(names or []) == 1 else 10
     rows = [_row(tick) for tick in islice(ticks, count or usual)]
-    emit(rows, [field(name) for name in ("job", "scheduled_at", "local", "dst", "run_key")], output)
+    emit(rows, _columns(any(row["once_per"] for row in rows)), output)
     _explain(rows, chosen, until, full=count is None and len(rows) == MOST)
 
 
@@ -87,12 +90,21 @@ def _explain(rows: list[dict[str, Any]], chosen: tuple[JobSpec, ...], until: dat
 
 
 def _ticks(spec: JobSpec, after: datetime) -> Iterator[_Tick]:
-    from scheduler.core.schedule import next_after
+    from scheduler.core.periods import ticks_after
 
-    tick = None if spec.schedule is None else next_after(spec.schedule, after)
-    while spec.schedule is not None and tick is not None:
-        yield _Tick(tick, spec, after)
-        after, tick = tick, next_after(spec.schedule, tick)
+    for tick, cover in ticks_after(spec, after):
+        yield _Tick(tick, spec, after, cover)
+        after = tick
+
+
+def _columns(some_covered: bool) -> list[Column]:
+    from scheduler.cli.output import field
+
+    plain = [field(name) for name in ("job", "scheduled_at", "local", "dst", "run_key")]
+    return [*plain, field("once_per", write=lambda word: COVERED[word])] if some_covered else plain
+
+
+COVERED = {"covered": "not run: its key's run is an earlier tick's", "perhaps": "not run if an earlier tick was"}
 
 
 def _row(tick: _Tick) -> dict[str, Any]:
@@ -110,4 +122,5 @@ def _row(tick: _Tick) -> dict[str, Any]:
         "local": tick.at.astimezone(load_zone(spec.timezone)).isoformat(),
         "run_key": run_key(spec.schedule, tick.at, spec.once_per, spec.timezone),
         "dst": None if mark is None else mark.value,
+        "once_per": None if tick.cover is None else tick.cover.value,
     }

@@ -1,4 +1,7 @@
-"""What an edit of the jobs file will do: keys that change, ticks that come, go or move. Pure; time is an argument."""
+"""What an edit of the jobs file will do: keys that change, ticks that come, go or move. Pure; time is an argument.
+
+Ticks are those that run: with `once_per` one in each period, and none in one that has its run by the old file.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from scheduler.core.model import JobSpec
-from scheduler.core.schedule import next_after
+from scheduler.core.periods import latest_period, runs_after
 from scheduler.core.zones import load_zone
 
 MOST_TICKS = 10_000
@@ -83,10 +86,12 @@ def changed_ticks(old: JobSpec | None, new: JobSpec | None, after: datetime, unt
 
     A tick has moved where both files have as many on that day in the job's (new) zone.
     """
-    if old is not None and new is not None and old.schedule == new.schedule:
+    if old is not None and new is not None and _what_ticks(old) == _what_ticks(new):
         return TickChanges((), until)
-    before, until_old = _ticks(old, after, until)
-    behind, until_new = _ticks(new, after, until)
+    # the key of a period that goes on is taken, whichever file's tick comes next
+    had = None if old is None else latest_period(old, after)
+    before, until_old = _ticks(old, after, until, had)
+    behind, until_new = _ticks(new, after, until, had)
     until = min(until_old, until_new)
     zone = load_zone((new or old or _NOBODY).timezone)
     days: dict[date, tuple[list[datetime], list[datetime]]] = defaultdict(lambda: ([], []))
@@ -101,19 +106,16 @@ def changed_ticks(old: JobSpec | None, new: JobSpec | None, after: datetime, unt
 _NOBODY = JobSpec("nobody", None, "")
 
 
-def _ticks(spec: JobSpec | None, after: datetime, until: datetime) -> tuple[list[datetime], datetime]:
-    """The ticks in (after, until], and up to where they are complete."""
-    ticks = list(islice(_coming(spec, after, until), MOST_TICKS))
+def _what_ticks(spec: JobSpec) -> tuple[Any, ...]:
+    """All that decides when it runs. Without `once_per` the schedule knows its zone."""
+    return spec.schedule, spec.once_per, None if spec.once_per is None else spec.timezone
+
+
+def _ticks(spec: JobSpec | None, after: datetime, until: datetime, had: str | None) -> tuple[list[datetime], datetime]:
+    """The ticks in (after, until] that run, and up to where they are complete."""
+    coming = () if spec is None else takewhile(lambda tick: tick <= until, runs_after(spec, after, had))
+    ticks = list(islice(coming, MOST_TICKS))
     return ticks, ticks[-1] if len(ticks) == MOST_TICKS else until
-
-
-def _coming(spec: JobSpec | None, after: datetime, until: datetime) -> Iterator[datetime]:
-    if spec is None or spec.schedule is None:
-        return
-    tick = next_after(spec.schedule, after)
-    while tick is not None and tick <= until:
-        yield tick
-        tick = next_after(spec.schedule, tick)
 
 
 def _of_day(had: list[datetime], has: list[datetime]) -> Iterator[TickChange]:

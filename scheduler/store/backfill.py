@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import islice, takewhile
 from uuid import UUID
 
 from scheduler.core.errors import SoloistError
 from scheduler.core.model import JobSpec
-from scheduler.core.schedule import Schedule, due, next_after, run_key, tick_key
+from scheduler.core.periods import runs_after
+from scheduler.core.schedule import COUNTED_AT_MOST, due, run_key, tick_key
 from scheduler.store.arrays import instants, plain, texts
 from scheduler.store.engine import Refused, Session
 from scheduler.store.jobs import FullJob
@@ -46,10 +47,15 @@ class Filled:
     run_status: str | None
 
 
-def count_ticks(schedule: Schedule, stretch: Stretch) -> tuple[int, bool]:
-    """How many ticks there are; True: or more, counting stopped there."""
-    found = due(schedule, stretch.first - _MICROSECOND, stretch.last, 0)
-    return found.older, found.capped
+def count_runs(spec: JobSpec, stretch: Stretch) -> tuple[int, bool]:
+    """How many runs its ticks make if none has one; True: or more, counting stopped there."""
+    if spec.schedule is None:
+        return 0, False
+    if spec.once_per is None:
+        found = due(spec.schedule, stretch.first - _MICROSECOND, stretch.last, 0)
+        return found.older, found.capped
+    runs = _runs(spec, stretch)
+    return sum(1 for _ in islice(runs, COUNTED_AT_MOST)), next(runs, None) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +108,9 @@ def _ticks(spec: JobSpec, stretch: Stretch) -> Iterator[tuple[datetime, str, str
     """Tick, run key, tick key; of the ticks of one period the first."""
     schedule = spec.schedule
     assert schedule is not None
-    last = ""
-    tick = next_after(schedule, stretch.first - _MICROSECOND)
-    while tick is not None and tick <= stretch.last:
-        own = tick_key(schedule, tick)
-        key = own if spec.once_per is None else run_key(schedule, tick, spec.once_per, spec.timezone)
-        if key != last:
-            yield tick, key, own
-        last, tick = key, next_after(schedule, tick)
+    for tick in _runs(spec, stretch):
+        yield tick, run_key(schedule, tick, spec.once_per, spec.timezone), tick_key(schedule, tick)
+
+
+def _runs(spec: JobSpec, stretch: Stretch) -> Iterator[datetime]:
+    return takewhile(lambda tick: tick <= stretch.last, runs_after(spec, stretch.first - _MICROSECOND))

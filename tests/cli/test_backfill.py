@@ -165,6 +165,16 @@ def test_a_thousand_at_once_and_more_with_a_limit(desk: Desk, plan: Scene) -> No
     assert len(plan.rows()) == 302
 
 
+def test_the_limit_counts_runs_not_ticks(desk: Desk, scene: Scene) -> None:
+    minutely = JobSpec(name="minutely", schedule=Every(60.0), call="work:quick", once_per=Period.DAY)
+    scene.jobs(minutely)
+    rows = fill(desk, "minutely", 1, 25).rows
+    assert [(row["run_key"], row["scheduled_at"]) for row in rows] == [("2026-01-01", iso(1)), ("2026-01-02", iso(24))]
+    answer = fill(desk, "minutely", -24 * 1000, 0)
+    assert answer.code == 2
+    assert "1001 runs to make there, one a day, and 1000 are taken at once" in answer.err
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

@@ -30,6 +30,7 @@ jobs:
   often: {every: 10m, call: "work:quick"}
   new: {schedule: "@weekly", call: "work:slow"}
 """
+ONCE = {"schedule": "0 1,2 * * *", "once_per": "day", "call": "work:quick"}
 
 
 @pytest.fixture
@@ -64,6 +65,30 @@ def test_what_an_edit_does_is_a_contract(edited: Desk) -> None:
     assert [r["count"] for r in ticks if r["job"] == "nightly"] == [1, 1, 1, 1, 1, 2], "five, and the rest as a number"
     moved = next(r for r in ticks if r["job"] == "nightly")
     assert (moved["old"], moved["new"]) == ("2026-11-30T03:00:00+00:00", "2026-11-30T04:00:00+00:00")
+
+
+def test_one_tick_more_than_are_shown_is_shown(desk: Desk) -> None:
+    (desk.folder / "old.yaml").write_text("{version: 1, jobs: {}}")
+    desk.write(nightly={"schedule": "0 3 * * *", "call": "work:quick"})
+    for days, counts in (("5", [1] * 5), ("6", [1] * 6), ("7", [1] * 5 + [2])):
+        rows = desk.run("diff", "old.yaml", "--after", AFTER, "--days", days, "-o", "json").rows[1:]
+        assert [row["count"] for row in rows] == counts
+        assert [row["new"] is None for row in rows] == [count > 1 for count in counts]
+    lines = desk.run("diff", "old.yaml", "--after", AFTER, "--days", "6").out.splitlines()
+    assert [line.split()[-1] for line in lines[2:]] == [f"2026-{day}T03:00:00+00:00" for day in (
+        "11-30", "12-01", "12-02", "12-03", "12-04", "12-05"
+    )]  # fmt: skip
+
+
+def test_ticks_of_a_period_that_has_its_run_are_no_difference(desk: Desk) -> None:
+    (desk.folder / "old.yaml").write_text(json.dumps({"version": 1, "jobs": {"daily": ONCE}}))
+    desk.write(daily=ONCE | {"schedule": "0 1,14 * * *"})
+    answer = desk.run("diff", "old.yaml", "--after", AFTER, "-o", "json")
+    assert [(row["what"], row["key"]) for row in answer.rows] == [("key", "schedule")], "the first tick of a day runs"
+    desk.write(daily=ONCE | {"schedule": "0 14 * * *"})
+    rows = desk.run("diff", "old.yaml", "--after", AFTER, "--days", "1", "-o", "json").rows
+    ticks = [(row["change"], row["old"], row["new"]) for row in rows if row["what"] == "tick"]
+    assert ticks == [("removed", "2026-11-30T01:00:00+00:00", None)], "today has run at 01:00"
 
 
 def test_a_diff_to_read(edited: Desk) -> None:

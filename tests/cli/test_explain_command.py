@@ -232,7 +232,8 @@ def test_it_gave_way_before_it_began(scene: Scene, ask: Ask) -> None:
     _, _, newest = scene.rows()
     answer = ask(BASE + timedelta(hours=2), "newest")
     assert answer.answer == "replaced"
-    assert f"it never ran: it was replaced by the newer tick's run {newest['run_key']} (run {newest['id']}" in answer.text
+    named = f"{newest['run_key']} (run {newest['id']}, waiting)"
+    assert f"it never ran: it was replaced by the newer tick's run {named}" in answer.text
     assert ask(BASE + timedelta(hours=1), "newest").answer == "running", "it is asked to end, and has not yet"
     scene.sql("DELETE FROM soloist.run WHERE id = %s", newest["id"])
     assert "purged by now" in ask(BASE + timedelta(hours=2), "newest").text

@@ -166,6 +166,7 @@ def test_next_of_one_job_is_a_contract(two: Desk) -> None:
             "local": "2026-10-25T01:30:00+01:00",
             "run_key": "2026-10-25",
             "dst": "first",
+            "once_per": None,
         },
         {
             "job": "nightly",
@@ -173,6 +174,7 @@ def test_next_of_one_job_is_a_contract(two: Desk) -> None:
             "local": "2026-10-26T01:30:00+00:00",
             "run_key": "2026-10-26",
             "dst": "back",
+            "once_per": None,
         },
     ]
 
@@ -206,6 +208,20 @@ def test_next_marks_what_the_clocks_do(two: Desk) -> None:
     ]  # fmt: skip
     answer = two.run("next", "hourly", "--after", "2026-10-24T23:30:00Z", "-n", "3", "-o", "json")
     assert [row["dst"] for row in answer.rows] == [None, None, None], "its zone is UTC"
+
+
+def test_next_marks_ticks_whose_period_has_its_run(desk: Desk) -> None:
+    desk.write(daily={"schedule": "0 1,2 * * *", "once_per": "day", "call": "work:quick"})
+    words = ["next", "--after", "2026-11-29T01:30:00Z", "-n", "3"]
+    rows = desk.run(*words, "-o", "json").rows
+    assert [(row["run_key"], row["once_per"]) for row in rows] == [
+        ("2026-11-29", "perhaps"), ("2026-11-30", None), ("2026-11-30", "covered")
+    ]  # fmt: skip
+    head, first, second, third = desk.run(*words).out.splitlines()
+    assert head.split()[-2:] == ["RUN_KEY", "ONCE_PER"]
+    assert first.endswith("not run if an earlier tick was")
+    assert second.endswith("2026-11-30")
+    assert third.endswith("not run: its key's run is an earlier tick's")
 
 
 def test_a_bounded_list_says_that_it_is(desk: Desk) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from scheduler.core.diff import MOST_TICKS, changed_keys, changed_ticks
-from scheduler.core.model import JobSpec
+from scheduler.core.model import JobSpec, Period
 from scheduler.core.schedule import At, Cron, Every, Schedule
 
 AFTER = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -76,3 +76,19 @@ def test_keys() -> None:
         ("added", "d", None, False),
         ("removed", "a", 1, None),
     ]
+
+
+def test_with_once_per_the_ticks_that_run() -> None:
+    def daily(line: str, once_per: Period | None = Period.DAY) -> JobSpec:
+        return JobSpec("j", Cron(line, "UTC"), "m:f", once_per=once_per)
+
+    tomorrow = AFTER + timedelta(days=1)
+    assert changes(daily("0 1,2 * * *"), daily("0 1,3 * * *")) == []
+    assert changes(daily("0 1 * * *"), daily("0 1,14 * * *")) == [], "today has run at 01:00"
+    assert changes(daily("0 14 * * *"), daily("0 1,15 * * *"), tomorrow) == [
+        "moved 29.14:00 29.15:00",
+        "added - 30.01:00",
+    ]
+    assert changes(daily("0 1,14 * * *", None), daily("0 1,14 * * *"), tomorrow + timedelta(hours=6)) == [
+        "removed 30.14:00 -"
+    ], "its runs of before have keys of their own"
