@@ -37,7 +37,7 @@ def parse_key(text: str) -> str:
     return text
 
 
-Job = Annotated[str, typer.Argument(help="The job's name.")]
+Job = Annotated[str, typer.Argument(help="The job's name.", metavar="JOB")]
 Payload = Annotated[
     dict[str, Any] | None,
     typer.Option("--payload", parser=parse_payload, help="JSON object: the run's ctx.payload.", metavar="JSON"),
@@ -54,11 +54,17 @@ def trigger(
 ) -> None:
     """Ask for a run of a job now. Any live replica takes it; beside an active run of the job it waits its turn."""
     from scheduler.cli.database import opened
+    from scheduler.cli.failures import say
     from scheduler.cli.output import emit, field
     from scheduler.config.settings import load_settings
 
     with opened(load_settings()) as database:
         row = _create(database.url, job, payload, key)
+        if row["payload_ignored"]:
+            say(
+                f"run {row['id']} has this key already, with another payload: the one given now is not used "
+                f"(`soloist runs show {row['id']}` shows its own; another --key makes another run)"
+            )
         code = _wait_for(database.url, row) if wait else 0
     emit([row], [field("id"), field("status")], output)
     raise typer.Exit(code)
@@ -90,7 +96,13 @@ def _create(database_url: str, job: str, payload: dict[str, Any] | None, key: st
             with visit(database_url, "trigger") as connection:
                 raise unknown_job(job, read_present_jobs(connection), "in the plan in force") from None
     status = str(made.status) if made.fresh else "existing"
-    return {"id": made.id, "job": job, "run_key": request.run_key, "status": status}
+    return {
+        "id": made.id,
+        "job": job,
+        "run_key": request.run_key,
+        "status": status,
+        "payload_ignored": made.other_payload,
+    }
 
 
 def _wait_for(database_url: str, row: dict[str, Any]) -> int:

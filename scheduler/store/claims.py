@@ -182,7 +182,8 @@ class Request:
 class Created:
     """`fresh`: this request made the row; else its key named an older one. `owner`: who runs it.
 
-    `pause`: there is no row, as the job is paused: by whom and why.
+    `pause`: there is no row, as the job is paused: by whom and why. `other_payload`: the older one has not the payload
+    of this request, which is not used.
     """
 
     id: UUID
@@ -190,6 +191,7 @@ class Created:
     fresh: bool
     owner: str | None = None
     pause: str | None = None
+    other_payload: bool = False
 
 
 def create_run(session: Session, request: Request, owner: Owner | None = None) -> Created:
@@ -197,6 +199,7 @@ def create_run(session: Session, request: Request, owner: Owner | None = None) -
 
     Raises NotFound when the plan in force has no such job, or the tick lies in the future by the database's clock.
     """
+    payload = None if request.payload is None else json.dumps(request.payload)
     rows = session.run(
         "create_run",
         {
@@ -208,7 +211,7 @@ def create_run(session: Session, request: Request, owner: Owner | None = None) -
             "trigger": request.trigger.value,
             "triggered_by": request.triggered_by,
             "retry_of": request.retry_of,
-            "payload": None if request.payload is None else json.dumps(request.payload),
+            "payload": payload,
             "if_blocked": request.if_blocked.value,
             "action": request.action,
             "heeds_pause": request.heeds_pause,
@@ -222,17 +225,20 @@ def create_run(session: Session, request: Request, owner: Owner | None = None) -
     if id_ is not None:
         return Created(id_, Status(status), fresh=True)
     try:
-        return find_run(session, request.job, request.run_key)
+        return find_run(session, request.job, request.run_key, payload)
     except NotFound:
         if not held:
             raise
         return Created(request.id, Status.SKIPPED, fresh=False, pause=f"by {by}: {reason}")
 
 
-def find_run(session: Session, job: str, run_key: str) -> Created:
-    """The run that a job's key names. Raises NotFound: then a tick with this key has not come yet."""
-    found = session.run("find_run", {"job": job, "run_key": run_key})
+def find_run(session: Session, job: str, run_key: str, payload: str | None = None) -> Created:
+    """The run that a job's key names. `payload`: JSON to compare its own with.
+
+    Raises NotFound: then a tick with this key has not come yet.
+    """
+    found = session.run("find_run", {"job": job, "run_key": run_key, "payload": payload})
     if not found:
         raise NotFound(f"{job}: {run_key} has not come yet by the database's clock")
-    id_, status, _, name = found[0]
-    return Created(id_, Status(status), fresh=False, owner=name)
+    id_, status, _, name, other = found[0]
+    return Created(id_, Status(status), fresh=False, owner=name, other_payload=other)

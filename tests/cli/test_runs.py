@@ -169,7 +169,7 @@ def test_trigger_makes_one_run_for_one_key(desk: Desk, scene: Scene, owner: Owne
     words = ("trigger", "alpha", "--key", "x y", "--payload", '{"day": "2026-11-29"}', "-o", "json")
     (first,) = desk.run(*words).rows
     (second,) = desk.run(*words).rows
-    assert list(first) == ["id", "job", "run_key", "status"]
+    assert list(first) == ["id", "job", "run_key", "status", "payload_ignored"]
     assert (first["status"], second["status"], first["run_key"]) == ("queued", "existing", "manual:x y")
     assert first["id"] == second["id"]
     row = scene.row(uuid.UUID(first["id"]))

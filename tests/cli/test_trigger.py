@@ -59,6 +59,23 @@ def test_two_people_click_at_once(desk: Desk, scene: Scene) -> None:
     assert (line["action"], str(line["run"])) == ("trigger", rows[0]["id"])
 
 
+def test_another_payload_under_the_same_key_is_said_to_be_unused(desk: Desk, scene: Scene) -> None:
+    scene.jobs(JOB)
+    words = ["trigger", "alpha", "--key", "today", "-o", "json"]
+    first = desk.run(*words, "--payload", '{"day": 1, "to": ["a"]}')
+    assert (first.err, first.rows[0]["payload_ignored"]) == ("", False)
+    for same in ([], ["--payload", '{"to": ["a"], "day": 1.0}']):  # none was given, and none was dropped
+        again = desk.run(*words, *same)
+        assert (again.code, again.err) == (0, "")
+        assert (again.rows[0]["status"], again.rows[0]["payload_ignored"]) == ("existing", False)
+    other = desk.run(*words, "--payload", '{"day": 2}')
+    assert (other.code, other.rows[0]["status"], other.rows[0]["payload_ignored"]) == (0, "existing", True)
+    assert f"run {other.rows[0]['id']} has this key already, with another payload" in other.err
+    assert [row["payload"] for row in scene.rows()] == [{"day": 1, "to": ["a"]}]
+    assert desk.run("trigger", "alpha", "--key", "bare").code == 0
+    assert "with another payload" in desk.run("trigger", "alpha", "--key", "bare", "--payload", "{}").err
+
+
 @pytest.mark.parametrize("command", ["trigger", "retry"])
 def test_it_waits_for_a_commit_that_takes_its_time(desk: Desk, scene: Scene, command: str) -> None:
     """The other one's row is not there yet, and stands in the way: this is no reason to send a person away."""

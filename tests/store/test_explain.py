@@ -122,7 +122,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "dequeue": {"me": ME, "lease": 15.0, "generation": 1, "seats": 16},
     "dequeue_one": {"me": ME, "lease": 15.0, "id": IDS[0]},
     "end_stale": {},
-    "find_run": {"job": "j-1", "run_key": "k"},
+    "find_run": {"job": "j-1", "run_key": "k", "payload": "{}"},
     "heartbeat": {"me": ME, "clock_offset": 0.0, "pooled": False, "silence": 35.0, **COUNTS},
     "last_runs": {"job": TEN},
     "leave": {"me": ME, **COUNTS},
