@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from scheduler.store.engine import Session
     from scheduler.store.jobs import FullJob
 
-Job = Annotated[str, typer.Argument(help="The job's name.")]
+Job = Annotated[str, typer.Argument(help="The job's name.", metavar="JOB")]
 From = Annotated[
     datetime,
     typer.Option("--from", parser=parse_instant, help="The first tick, or any instant before it.", metavar="T"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scheduler.config.plan import Plan
     from scheduler.core.errors import Problem
 
-File = Annotated[Path | None, typer.Argument(help="The same as --jobs.", metavar="[FILE]", show_default=False)]
+File = Annotated[Path | None, typer.Argument(help="The same as --jobs.", metavar="FILE", show_default=False)]
 Strict = Annotated[bool, typer.Option("--strict", help="Warnings count as errors: exit 3.")]
 Effective = Annotated[
     bool, typer.Option("--effective", help="Print every job with all defaults filled in, as a jobs file.")

@@ -9,7 +9,7 @@ import typer
 
 from scheduler.cli.options import Format, Output, parse_instant
 
-Job = Annotated[str, typer.Argument(help="The job's name.")]
+Job = Annotated[str, typer.Argument(help="The job's name.", metavar="JOB")]
 At = Annotated[
     datetime, typer.Option("--at", parser=parse_instant, help="The tick: an instant with its zone.", metavar="T")
 ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from scheduler.cli.audit import audit
 from scheduler.cli.backfill import backfill
@@ -52,6 +53,17 @@ app.command()(audit)
 app.command()(replicas)
 app.command()(migrate)
 app.command()(purge)
+
+
+class _Command(TyperCommand):
+    """Its usage names arguments as messages and the README do: JOB, where typer writes {JOB} of a required one."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+
+for _registered in (*app.registered_commands, *runs.registered_commands):
+    _registered.cls = _Command
 
 
 def _version(wanted: bool) -> None:

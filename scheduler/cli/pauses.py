@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scheduler.cli.output import Column
     from scheduler.store.pauses import Paused, Resumed
 
-Job = Annotated[str, typer.Argument(help="The job's name.")]
+Job = Annotated[str, typer.Argument(help="The job's name.", metavar="JOB")]
 Reason = Annotated[str, typer.Option("--reason", parser=parse_reason, help="Why, for the others.", metavar="TEXT")]
 Why = Annotated[str | None, typer.Option("--reason", parser=parse_reason, help="Why.", metavar="TEXT")]
 Until = Annotated[

@@ -12,7 +12,7 @@ from scheduler.cli.options import Jobs, parse_instant
 if TYPE_CHECKING:
     from scheduler.core.model import JobSpec
 
-Job = Annotated[str, typer.Argument(help="The job's name.")]
+Job = Annotated[str, typer.Argument(help="The job's name.", metavar="JOB")]
 ScheduledAt = Annotated[
     datetime | None,
     typer.Option("--scheduled-at", parser=parse_instant, help="The tick. Default: the latest.", metavar="T"),

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 runs = typer.Typer(no_args_is_help=True, help="The history of runs: list, show, logs, retry.")
 
-RunId = Annotated[str, typer.Argument(help="A run's id, or enough of its beginning (8 hex digits or more).")]
+RunId = Annotated[
+    str, typer.Argument(help="A run's id, or enough of its beginning (8 hex digits or more).", metavar="RUN_ID")
+]
 JobName = Annotated[str | None, typer.Option("--job", help="Of this job only.", metavar="JOB")]
 Statuses = Annotated[list[Status] | None, typer.Option("--status", help="In this state only; may be repeated.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.", metavar="N")]

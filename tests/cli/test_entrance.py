@@ -59,6 +59,21 @@ def test_every_command_explains_itself(desk: Desk) -> None:
     assert "8 database" in listed, "the exit codes are part of the help"
 
 
+def test_usage_names_arguments_as_messages_do(desk: Desk) -> None:
+    for words, usage in {
+        ("trigger",): "[OPTIONS] JOB\n",
+        ("explain",): "[OPTIONS] JOB\n",
+        ("exec",): "[OPTIONS] JOB\n",
+        ("runs", "show"): "[OPTIONS] RUN_ID\n",
+        ("diff",): "[OPTIONS] OLD [NEW]\n",
+        ("check",): "[OPTIONS] [FILE]\n",
+        ("next",): "[OPTIONS] [JOB]...\n",
+        ("init",): "[OPTIONS] [PATH]\n",
+    }.items():
+        assert desk.run(*words, "--help").out.startswith(f"Usage: soloist {' '.join(words)} {usage}")
+    assert "Missing argument 'JOB'" in desk.run("pause", "--reason", "x").err
+
+
 def test_version(desk: Desk) -> None:
     answer = desk.run("--version")
     assert (answer.code, answer.out) == (0, f"soloist {scheduler.__version__}\n")
