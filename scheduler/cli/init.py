@@ -15,11 +15,14 @@ PathArgument = Annotated[
 def init(path: PathArgument = Path("jobs.yaml")) -> None:
     """Write a commented jobs file, its schema for editors, and a function to call; overwrites nothing."""
     import json
+    import shlex
 
     from scheduler.cli.failures import say
     from scheduler.config.schema import jobs_schema
+    from scheduler.config.settings import load_settings
     from scheduler.config.starter import FUNCTION, SCHEMA, starter
 
+    usual = load_settings().jobs
     path = path / "jobs.yaml" if path.is_dir() else path
     folder = path.parent
     own = (folder / "jobs").exists() or (folder / "jobs.py").exists()
@@ -37,7 +40,9 @@ def init(path: PathArgument = Path("jobs.yaml")) -> None:
         raise typer.BadParameter(f"{error.filename}: {error.strerror}", param_hint="PATH") from None
     if own:
         say(f"{folder / 'jobs'} is there already: the example in {path} is a comment")
-    say("now: soloist check, soloist next, soloist serve")
+    # what the other commands take without a word may be another file
+    which = "" if path.absolute() == usual.absolute() else f" --jobs {shlex.quote(str(path))}"
+    say(f"now: soloist check{which}, soloist next{which}, soloist serve{which}")
 
 
 def _write(path: Path, text: str) -> None:

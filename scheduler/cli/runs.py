@@ -163,15 +163,22 @@ def _columns(short: dict[Any, str]) -> list[Column]:
         Column("run", lambda row: short[row["id"]]),
         field("job"),
         field("run_key", "run key"),
-        Column(
-            "status", lambda row: f"{row['status']} ({row['skip_reason']})" if row["skip_reason"] else row["status"]
-        ),
+        Column("status", _status),
         field("attempt", right=True),
         field("replica"),
         field("started_at", "started", second),
         field("duration", write=span, right=True),
         Column("error", lambda row: first_line(_error(row))),
     ]
+
+
+def _status(row: Mapping[str, Any]) -> str:
+    """With why it was skipped, and for how many ticks it stands: `skipped (missed, 2,339 ticks)`."""
+    if row["skip_reason"] is None:
+        return str(row["status"])
+    more = " or more" if row["or_more"] else ""
+    many = f", {row['missed']:,}{more} ticks" if (row["missed"] or 0) > 1 else ""
+    return f"{row['status']} ({row['skip_reason']}{many})"
 
 
 def _error(row: Mapping[str, Any]) -> str:

@@ -13,9 +13,11 @@ from uuid import UUID
 
 from sqlalchemy import (
     BindParameter,
+    Boolean,
     ColumnElement,
     Connection,
     Float,
+    Integer,
     Select,
     Text,
     and_,
@@ -217,7 +219,15 @@ def _listed() -> Select[Any]:
         run.c.finished_at,
         _duration_of_run(),
         run.c.last_error,
+        _of_many("missed", Integer),
+        _of_many("or_more", Boolean),
     ).select_from(run.join(job, job.c.id == run.c.job).outerjoin(replica, replica.c.id == run.c.claimed_by))
+
+
+def _of_many(name: str, kind: type[Integer | Boolean]) -> ColumnElement[Any]:
+    """Of a row that stands for many ticks, what it notes of them (`note_of`). Other results are their jobs' own."""
+    counting = run.c.skip_reason.in_([SkipReason.MISSED, SkipReason.PAUSED])
+    return case((counting, cast(run.c.result[name].astext, kind)), else_=null()).label(name)
 
 
 def _duration_of_run() -> ColumnElement[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -174,6 +175,28 @@ def test_beside_a_package_of_ones_own_the_example_is_a_comment(desk: Desk) -> No
     assert desk.run("check", "schedule.yaml").out == "schedule.yaml: 0 jobs, no problems\n"
     text = (desk.folder / "schedule.yaml").read_text()
     assert "#     call: jobs.hello:greet" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "file"),
+    [
+        ([], None, None),
+        (["./jobs.yaml"], None, None),
+        (["sub/dir"], None, "sub/dir"),
+        (["a b.yaml"], None, "'a b.yaml'"),
+        (["folder"], None, "folder/jobs.yaml"),
+        (["mine.yaml"], {"SOLOIST_JOBS": "mine.yaml"}, None),
+        ([], {"SOLOIST_JOBS": "mine.yaml"}, "jobs.yaml"),
+    ],
+)
+def test_what_to_do_now_is_of_the_file_that_was_written(
+    desk: Desk, words: list[str], env: dict[str, str] | None, file: str | None
+) -> None:
+    (desk.folder / "folder").mkdir()
+    answer = desk.run("init", *words, env=env)
+    which = "" if file is None else f" --jobs {file}"
+    assert answer.err == f"soloist: now: soloist check{which}, soloist next{which}, soloist serve{which}\n"
+    assert desk.run("check", *shlex.split(which), env=env).code == 0
 
 
 def test_a_folder_gets_a_file(desk: Desk) -> None:

@@ -10,7 +10,7 @@ import uuid
 import pytest
 from desk import Desk
 from replicas import eventually
-from scene import Scene, birth, spec
+from scene import Scene, at, birth, spec
 
 from scheduler.cli.trigger import exit_code
 from scheduler.core.model import Ending, Outcome, SkipReason, Status
@@ -42,10 +42,26 @@ def test_list_is_a_contract(desk: Desk, scene: Scene, owner: Owner) -> None:
     (row,) = desk.run("runs", "list", "-o", "json").rows
     assert list(row) == [
         "id", "job", "run_key", "scheduled_at", "trigger", "status", "skip_reason", "attempt", "replica",
-        "started_at", "finished_at", "duration", "last_error",
+        "started_at", "finished_at", "duration", "last_error", "missed", "or_more",
     ]  # fmt: skip
     assert (row["id"], row["job"], row["status"], row["replica"]) == (str(run), "alpha", "failed", "worker")
     assert row["scheduled_at"] == "2026-01-01T00:00:01Z"
+
+
+def test_a_row_for_many_ticks_says_for_how_many(desk: Desk, scene: Scene, owner: Owner) -> None:
+    many = {"skip_reason": SkipReason.MISSED, "since": at(1)}
+    births = [birth(n, Status.SKIPPED, missed=n, **many) for n in (1, 2)]
+    births.append(birth(3, Status.SKIPPED, missed=10_000, capped=True, **many))
+    scene.claim(owner, scene.want(A, *births))
+    rows = desk.run("runs", "list", "-o", "json").rows
+    assert [(row["missed"], row["or_more"]) for row in rows] == [(10_000, True), (2, None), (1, None)]
+    _, *lines = desk.run("runs", "list").out.splitlines()
+    said = ["(missed, 10,000 or more ticks)", "(missed, 2 ticks)", "(missed)"]
+    assert [words in line for words, line in zip(said, lines, strict=True)] == [True] * 3
+    assert "(missed, 10,000 or more ticks)" in desk.run("runs", "list", "--last").out
+    run = ended(scene, owner, Status.SUCCEEDED, 4, result={"missed": "a train"})
+    (row,) = desk.run("runs", "list", "--limit", "1", "-o", "json").rows
+    assert (row["id"], row["missed"]) == (str(run), None), "a job's own result is not read so"
 
 
 def test_list_for_people(desk: Desk, scene: Scene, owner: Owner) -> None:
