@@ -123,7 +123,7 @@ def _skipped(run: Row, more: Row | None, job: FullJob, tick: datetime) -> str:
     match SkipReason(run["skip_reason"]):
         case SkipReason.OVERLAP:
             other = _named(more) if more else "it is purged by now"
-            return f"skipped: an earlier run of the job was still active: {other}"
+            return f"skipped: another run of the job was in its way: {other}"
         case SkipReason.MISSED:
             late = span((run["created_at"] - tick).total_seconds())
             rule = f"misfire.policy {job.spec.misfire.policy}, grace {span(job.spec.misfire.grace)}"

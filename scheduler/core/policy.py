@@ -65,6 +65,7 @@ def decide_due(spec: JobSpec, found: Due, now: datetime) -> tuple[Birth, ...]:
     A tick is *missed* when it is seen more than `grace` late; before that it is merely late and runs. Of the missed,
     `misfire.policy` picks those that still run, none older than `within`; the others leave a skipped row each, or one
     row with their number where they are more than `limit`. With `once_per` a period's run stands for all its ticks.
+    Of several that are due together and of which one alone can run, it is the newest (see `_newest_alone`).
     """
     if len(found.ticks) == 1 and (now - found.ticks[0]).total_seconds() <= spec.misfire.grace and not found.older:
         return (_birth(spec, found.ticks[0], late=False, now=now),)  # the common case
@@ -76,10 +77,10 @@ def decide_due(spec: JobSpec, found: Due, now: datetime) -> tuple[Birth, ...]:
     punctual = spec.misfire.policy is MisfirePolicy.LATEST and len(missed) < len(found.ticks)
     runnable = set() if punctual else set(_chosen(spec, missed, now))
     born = [_birth(spec, tick, late=tick in runnable, now=now) for tick in found.ticks]
+    if _newest_alone(spec):  # before the periods are looked at: what stands back has a row of its own
+        born = _newest_only(born, spec)
     if spec.once_per is not None:
         born = list(_one_per_period(spec, born))
-    if spec.overlap is Overlap.REPLACE:
-        born = _newest_only(born, spec)
     return (*births, *born)
 
 
@@ -99,8 +100,19 @@ def _one_per_period(spec: JobSpec, born: list[Birth]) -> Iterator[Birth]:
             yield birth
 
 
+def _newest_alone(spec: JobSpec) -> bool:
+    """Whether of several ticks that are due together the newest alone runs.
+
+    Where it replaces what runs, those before it would be cancelled as soon as they began. Where the overlap rule skips
+    all but one, that is the first one to have its row: `misfire: latest` says which.
+    """
+    return spec.overlap is Overlap.REPLACE or (
+        spec.overlap is Overlap.SKIP and spec.misfire.policy is MisfirePolicy.LATEST
+    )
+
+
 def _newest_only(births: list[Birth], spec: JobSpec) -> list[Birth]:
-    """Where the newest tick replaces what runs, those before it would be cancelled as soon as they began."""
+    """The newest of those that would run does; the others are in each other's way, and say so."""
     newest = max((birth.scheduled_at for birth in births if birth.status is not Status.SKIPPED), default=None)
     return [
         _skipped(spec, birth.scheduled_at, SkipReason.OVERLAP)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from scheduler.core.errors import NotFound
-from scheduler.core.model import Birth, Claim, Status, Trigger
+from scheduler.core.model import Birth, Claim, SkipReason, Status, Trigger
 from scheduler.store.arrays import instants, plain, texts
 from scheduler.store.engine import Row, Session, Statements
 
@@ -76,7 +76,7 @@ def claim(session: Statements, owner: Owner, wants: Sequence[Want]) -> ClaimAnsw
             "skip_reason": plain(b.skip_reason for _, _, b in births),
             "if_blocked": plain(b.if_blocked for _, _, b in births),
             "trigger": plain(b.trigger for _, _, b in births),
-            "note": texts(note_of(b) for _, _, b in births),
+            "note": texts(_notes(ordered)),
             "delay": plain(b.delay for _, _, b in births),
         },
     )
@@ -86,6 +86,18 @@ def claim(session: Statements, owner: Owner, wants: Sequence[Want]) -> ClaimAnsw
         for job, id_, status, blocked in zip(jobs or (), ids or (), statuses or (), blockers or (), strict=True)
     )
     return ClaimAnswer(made, frozenset(moved or ()), now)
+
+
+def _notes(wants: Sequence[Want]) -> Iterator[str | None]:
+    """What the rows say of themselves: the number of the ticks that they stand for, or what they gave way to."""
+    for want in wants:
+        runs = (id_ for id_, birth in reversed(want.births) if birth.status is not Status.SKIPPED)
+        newest = next(runs, None)
+        for _, birth in want.births:
+            if birth.skip_reason is SkipReason.OVERLAP and newest is not None:
+                yield json.dumps({"blocked_by": str(newest)})
+            else:
+                yield note_of(birth)
 
 
 def note_of(birth: Birth) -> str | None:

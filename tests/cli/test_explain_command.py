@@ -118,7 +118,7 @@ def test_another_was_in_its_way(plan: Scene, ask: Ask) -> None:
     plan.claim(plan.owner(), plan.want(SPEC, tick(-19), tick(-18)))
     answer = ask(hour(-18))
     assert answer.answer == "skipped"
-    assert f"still active: {key(hour(-19))}" in answer.text
+    assert f"in its way: {key(hour(-19))}" in answer.text
     plan.sql("DELETE FROM soloist.run WHERE status = 'running'")
     assert "purged by now" in ask(hour(-18)).text
 

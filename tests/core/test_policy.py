@@ -22,6 +22,7 @@ from scheduler.core.model import (
     Misfire,
     MisfirePolicy,
     Outcome,
+    Overlap,
     Period,
     RetryPolicy,
     SkipReason,
@@ -143,6 +144,49 @@ class TestMissedTicks:
         births = decide_tick(spec(misfire=missed(MisfirePolicy.SKIP)), hours(9)[0], NOON + timedelta(seconds=1))
         assert skipped(births) == hours(10, 11)
         assert running(births) == hours(12)
+
+
+class TestTicksThatAreDueTogether:
+    """Several within grace: all are merely late. Which run depends on how many of them can."""
+
+    often = Cron("* * * * *", "UTC")
+    grace = 600.0
+
+    def births(self, policy: MisfirePolicy, overlap: Overlap, **changes: object) -> tuple[Birth, ...]:
+        fields = {"schedule": self.often, "misfire": missed(policy, grace=self.grace), "overlap": overlap, **changes}
+        return decide_tick(spec(**fields), NOON - timedelta(minutes=4), NOON + timedelta(seconds=5))
+
+    def test_latest_runs_the_newest_where_one_alone_can_run(self) -> None:
+        births = self.births(MisfirePolicy.LATEST, Overlap.SKIP)
+        assert running(births) == [NOON]
+        assert skipped(births) == [NOON - timedelta(minutes=n) for n in (3, 2, 1)]
+        assert {b.skip_reason for b in births if b.status is Status.SKIPPED} == {SkipReason.OVERLAP}
+        assert (births[-1].trigger, births[-1].if_blocked) == (Trigger.SCHEDULE, Status.SKIPPED)
+
+    @pytest.mark.parametrize("overlap", [Overlap.ALLOW, Overlap.QUEUE, Overlap.QUEUE_ALL])
+    def test_those_that_can_wait_or_run_side_by_side_stay(self, overlap: Overlap) -> None:
+        assert len(running(self.births(MisfirePolicy.LATEST, overlap))) == 4
+
+    @pytest.mark.parametrize("policy", [MisfirePolicy.ALL, MisfirePolicy.SKIP])
+    def test_no_other_policy_chooses_among_them(self, policy: MisfirePolicy) -> None:
+        assert len(running(self.births(policy, Overlap.SKIP))) == 4
+
+    @pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.REPLACE])
+    def test_what_stands_back_has_a_row_also_where_a_period_has_one_run(self, overlap: Overlap) -> None:
+        """23:58 and 23:59 are the day's before: no run of theirs stands for them."""
+        daily = spec(
+            schedule=self.often,
+            misfire=missed(MisfirePolicy.LATEST, grace=self.grace),
+            overlap=overlap,
+            once_per=Period.DAY,
+        )
+        midnight = NOON.replace(hour=0)
+        births = decide_tick(daily, midnight - timedelta(minutes=3), midnight + timedelta(seconds=65))
+        assert [(b.scheduled_at - midnight, b.status, b.run_key) for b in births] == [
+            (timedelta(minutes=-2), Status.SKIPPED, "2026-11-28T23:58:00[UTC]"),
+            (timedelta(minutes=-1), Status.SKIPPED, "2026-11-28T23:59:00[UTC]"),
+            (timedelta(minutes=1), Status.RUNNING, "2026-11-29"),
+        ]
 
 
 class TestOncePer:

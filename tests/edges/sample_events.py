@@ -228,7 +228,7 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
     (
         ev.TickSkipped(**RUN, reason=SkipReason.OVERLAP),
         "info",
-        "skipped 2026-11-29: an earlier run of this job is still active",
+        "skipped 2026-11-29: another run of this job is in its way",
     ),
     (
         ev.TickSkipped(**RUN, reason=SkipReason.MISSED, missed=41),

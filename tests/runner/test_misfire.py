@@ -103,6 +103,17 @@ def test_an_absence_of_25_years_is_decided_at_once(start: Start, facts: Scene, t
     assert len(_settled(facts, 4)) in (4, 5)
 
 
+def test_of_several_within_grace_the_newest_runs(start: Start, facts: Scene, tmp_path: Path) -> None:
+    """One alone can run (`overlap: skip`), and `misfire: latest` says which. The others' rows name it."""
+    _absent(start, facts, _jobs(tmp_path, {"policy": "latest", "grace": "1h"}), 0.6)
+    rows = _settled(facts, 3)
+    assert [row["status"] for row in rows] == [*["skipped"] * (len(rows) - 1), "succeeded"]
+    older, newest = rows[:-1], rows[-1]
+    assert len(older) in (2, 3)
+    assert {row["skip_reason"] for row in older} == {"overlap"}
+    assert {row["result"]["blocked_by"] for row in older} == {str(newest["id"])}
+
+
 def test_late_but_within_grace_is_no_misfire(start: Start, facts: Scene, tmp_path: Path) -> None:
     _absent(start, facts, _jobs(tmp_path, {"policy": "skip", "grace": "20m"}), 0.25)
     rows = _settled(facts, 1)

@@ -125,7 +125,7 @@ def _run_replaced(event: RunReplaced) -> Said:
 @say.register
 def _tick_skipped(event: TickSkipped) -> Said:
     why = {
-        SkipReason.OVERLAP: "an earlier run of this job is still active",
+        SkipReason.OVERLAP: "another run of this job is in its way",
         SkipReason.MISSED: "no replica was there in time",
         SkipReason.PAUSED: "the job is paused",
         SkipReason.STALE_CONFIG: "the job was changed or removed before it could run",
