@@ -26,6 +26,7 @@ from scheduler.core.spec import spec_from_dict
 from scheduler.store.claims import Owner, Want, claim
 from scheduler.store.connect import connect_once, one_line
 from scheduler.store.engine import Row
+from scheduler.store.pauses import settle_pause
 from scheduler.store.replicas import SILENCE, Registration
 from scheduler.store.sql import load
 from scheduler.store.watchdog import Watchdog, shut
@@ -185,7 +186,7 @@ class _Application:
         changed = [(row, spec) for row, spec in stale if row[3] != spec.hash or row[6]]
         # watermarks and pauses do change: those of the jobs concerned are read again under lock, the others tick on
         ids = sorted(row[0] for row in [*gone, *(row for row, _ in stale)])
-        locked = {row[0]: row for row in self.run("lock_jobs", {"id": ids})} if ids else {}
+        locked = self._lock(ids, owing=[row[0] for row in [*gone, *(row for row, _ in changed)]])
         self._settle_accounts([locked[r[0]] for r in [*(row for row, _ in changed), *gone] if not r[6]])
         self._change([(locked[row[0]], spec) for row, spec in stale])
         if gone:
@@ -200,6 +201,14 @@ class _Application:
             removed=tuple(row[1] for row in gone if not row[6]),
         )
 
+    def _lock(self, ids: list[int], owing: list[int]) -> dict[int, Row]:
+        """These jobs, locked, by id. Of those that owe ticks by their old specs, pauses have theirs counted by now."""
+        locked = {row[0]: row for row in self.run("lock_jobs", {"id": ids})} if ids else {}
+        paused = [locked[id_][1] for id_ in owing if locked[id_][7]]
+        for name in paused:
+            settle_pause(self, name, self._now, self._new_id)
+        return {row[0]: row for row in self.run("lock_jobs", {"id": ids})} if paused else locked
+
     def _differs(self, row: Row, spec: JobSpec) -> bool:
         """Whether the job's row says anything else than this spec."""
         changed = row[3] != spec.hash or row[6] or row[4] > self._generation
@@ -209,9 +218,8 @@ class _Application:
         """Give every tick that the old specs owe its row. Born queued: whoever holds the new spec runs them."""
         wants = []
         for id_, _, old, spec_hash, _, watermark, _, paused in rows:
-            spec = spec_from_dict(old)
-            births = decide_tick(spec, watermark, self._now)
-            if not births or paused:
+            births = () if paused else decide_tick(spec_from_dict(old), watermark, self._now)
+            if not births:
                 continue
             queued = (replace(b, status=Status.QUEUED) if b.status is Status.RUNNING else b for b in births)
             wants.append(Want(id_, spec_hash, watermark, tuple((self._new_id(), birth) for birth in queued)))
@@ -232,8 +240,7 @@ class _Application:
                 "spec": [self._texts[spec.name] for _, spec in stale],
                 "spec_hash": [spec.hash for _, spec in stale],
                 "generation": [mine if new else min(r[4], mine) for (r, _), new in zip(stale, fresh, strict=True)],
-                # the ticks of a pause are counted when it ends, with those since the change
-                "watermark": [r[5] if r[7] or not new else self._now for (r, _), new in zip(stale, fresh, strict=True)],
+                "watermark": [self._now if new else r[5] for (r, _), new in zip(stale, fresh, strict=True)],
             },
         )
 

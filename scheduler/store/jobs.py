@@ -10,7 +10,7 @@ from typing import NamedTuple
 from scheduler.core.model import JobSpec, Status
 from scheduler.core.spec import spec_from_dict
 from scheduler.store.arrays import instants, plain
-from scheduler.store.engine import Row, Session
+from scheduler.store.engine import Row, Session, Statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class FullJob:
         return cls(id_, name, spec_from_dict(spec), *rest)
 
 
-def read_job(session: Session, name: str) -> FullJob | None:
+def read_job(session: Statements, name: str) -> FullJob | None:
     """The job of that name, also a removed one; None: the database has never had it."""
     rows = session.run("read_job", {"job": name})
     return FullJob.of(rows[0]) if rows else None

@@ -1,8 +1,8 @@
 """Pauses: a job whose ticks stop until a person resumes it, or until an instant; and those that failures bring about.
 
 A pause takes ticks, not runs that somebody asked for. While it lasts the watermark stands still, so what was due and
-unclaimed when it began is a part of it. At its end one row says how many ticks it took, from which one on; none of
-them runs.
+unclaimed when it began is a part of it. At its end, and before the job's spec changes meanwhile, one row says how many
+ticks it took, from which one on; none of them runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scheduler.core.errors import SoloistError
 from scheduler.core.model import SOLOIST
 from scheduler.core.policy import decide_pause
 from scheduler.store.claims import note_of
-from scheduler.store.engine import Blocked, Session
+from scheduler.store.engine import Blocked, Session, Statements
 from scheduler.store.jobs import FullJob, read_job
 
 Said = dict[str, str | None]  # who ends a pause, and why
@@ -106,9 +106,8 @@ def end_pauses(session: Session, new_id: Callable[[], UUID]) -> tuple[Resumed, .
     ended = []
     for job in [FullJob.of(row) for row in session.run("read_expired_pauses", {})]:
         assert job.paused_until is not None
-        said: Said = {"who": SOLOIST, "why": f"until {_instant(job.paused_until)}"}
         try:
-            one = _end(session, job, job.paused_until, said, new_id)
+            one = _end(session, job, job.paused_until, _by_itself(job.paused_until), new_id)
         except Blocked:
             continue
         if one is not None:
@@ -116,8 +115,35 @@ def end_pauses(session: Session, new_id: Callable[[], UUID]) -> tuple[Resumed, .
     return tuple(ended)
 
 
-def _end(session: Session, job: FullJob, upto: datetime, said: Said, new_id: Callable[[], UUID]) -> Resumed | None:
-    """End the pause as it was read, its ticks counted up to `upto`. None: it is not so any more."""
+def settle_pause(statements: Statements, name: str, now: datetime, new_id: Callable[[], UUID]) -> None:
+    """Before the spec of a paused job changes or goes, in that transaction: what the pause took so far gets its row.
+
+    Its ticks are those of the spec that was in force; by the next one others would be counted. Then the pause goes on,
+    from `now`. One whose end has come is ended, as any replica would have: the ticks after it are due as ever. The job
+    may have been removed meanwhile, by a version that did not count then: its ticks ended there.
+    """
+    job = read_job(statements, name)
+    if job is None or job.paused_at is None:
+        return
+    if job.removed_at is None and job.paused_until is not None and job.paused_until <= now:
+        _end(statements, job, job.paused_until, _by_itself(job.paused_until), new_id)
+        return
+    upto = min(end for end in (now, job.paused_until, job.removed_at) if end is not None)
+    if upto > job.watermark:
+        _end(statements, job, upto, None, new_id)
+
+
+def _by_itself(until: datetime) -> Said:
+    return {"who": SOLOIST, "why": f"until {_instant(until)}"}
+
+
+def _end(
+    session: Statements, job: FullJob, upto: datetime, said: Said | None, new_id: Callable[[], UUID]
+) -> Resumed | None:
+    """End the pause as it was read, its ticks counted up to `upto`. None: it is not so any more.
+
+    `said` None: it does not end, its ticks are counted all the same.
+    """
     birth = decide_pause(job.spec, job.watermark, upto)
     asked: dict[str, Any] = {
         "job": job.id,
@@ -126,13 +152,14 @@ def _end(session: Session, job: FullJob, upto: datetime, said: Said, new_id: Cal
         "seen": job.watermark,
         "spec_hash": job.spec_hash,
         "upto": upto,
+        "ends": said is not None,
         "id": new_id(),
         "run_key": None if birth is None else birth.run_key,
         "tick_key": None if birth is None else birth.tick_key,
         "scheduled_at": None if birth is None else birth.scheduled_at,
         "note": None if birth is None else note_of(birth),
     }
-    if not session.run("resume_job", asked | said):
+    if not session.run("resume_job", asked | (said or {"who": None, "why": None})):
         return None
     if birth is None:
         return Resumed(job.name, job.paused_until)

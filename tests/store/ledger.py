@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from scene import Scene
 
 from scheduler.core.model import TERMINAL, JobSpec
-from scheduler.core.schedule import next_after, run_key, tick_key
+from scheduler.core.schedule import due, next_after, run_key, tick_key
 from scheduler.core.spec import spec_from_dict
 
 Row = dict[str, Any]
@@ -56,6 +56,7 @@ class Ledger:
         self.runs: dict[UUID, Row] = {}
         self.attempts: dict[tuple[UUID, int], str] = {}
         self.accounts: dict[int, Accounts] = defaultdict(Accounts)
+        self._looked_at: datetime | None = None  # by the database's clock: whatever changed since came later
 
     def look(self, *, purged: bool = False) -> None:
         """Read everything, hold it against what was there before, and take it over. Raises AssertionError."""
@@ -70,6 +71,7 @@ class Ledger:
         for id_, job in jobs.items():
             self._follow(job, self.jobs.get(id_))
         self.jobs, self.runs, self.attempts = jobs, runs, attempts
+        self._looked_at = self._scene.sql("SELECT clock_timestamp() AS now")[0]["now"]
 
     def _rows_stay(self, runs: dict[UUID, Row], attempts: dict[tuple[UUID, int], str], *, purged: bool) -> None:
         gone = [row for id_, row in self.runs.items() if id_ not in runs]
@@ -102,12 +104,14 @@ class Ledger:
         if counts:
             first = _oldest() if row["result"].get("or_more") else datetime.fromisoformat(row["result"]["since"])
             accounts.stretches.append((first, row["scheduled_at"]))
+            _counts_its_own(row, known)
         if row["trigger"] in OF_TICKS:
             assert known is not None
             assert row["scheduled_at"] > known["watermark"], f"a tick of the past: {row}"
-            assert row["skip_reason"] == "paused" or row["spec_hash"] == known["spec_hash"], f"a stale spec's: {row}"
-            at_rest = known["paused_at"] is not None or known["removed_at"] is not None
-            assert row["status"] == "skipped" or not at_rest, f"a tick of a job at rest: {row}"
+            assert row["spec_hash"] == known["spec_hash"], f"a stale spec's: {row}"
+            assert row["status"] == "skipped" or not _rests(known, row["scheduled_at"]), (
+                f"a tick of a job at rest: {row}"
+            )
             other = row["id"] if counts else accounts.ticks.setdefault(row["scheduled_at"], row["id"])
             assert other == row["id"], f"one tick twice: {row}"
         if row["status"] != "skipped" and _is_period(row["run_key"]):
@@ -129,9 +133,11 @@ class Ledger:
             assert watermark >= before["watermark"], f"a watermark went back: {before} -> {job}"
         same = before is not None and all(before[key] == job[key] for key in ("spec_hash", "removed_at"))
         if not same:
+            since = self._looked_at or watermark
             if accounts.owed and accounts.owed[-1].end is None:
-                accounts.owed[-1].end = watermark
+                accounts.owed[-1].end = max(watermark, since)  # all that came before the change, paused or not
             if job["removed_at"] is None:
+                assert before is None or watermark >= since, f"a change counts from before it: {before} -> {job}"
                 accounts.owed.append(Owed(spec_from_dict(job["spec"]), watermark))
         for owed in accounts.owed:
             _settle(accounts, owed, watermark, job["name"])
@@ -139,7 +145,7 @@ class Ledger:
 
 
 def _settle(accounts: Accounts, owed: Owed, watermark: datetime, name: str) -> None:
-    upto, schedule = watermark if owed.end is None else min(owed.end, watermark), owed.spec.schedule
+    upto, schedule = owed.end or watermark, owed.spec.schedule
     assert schedule is not None
     while (tick := next_after(schedule, owed.checked)) is not None and tick <= upto:
         owed.checked = max([tick, *(last for first, last in accounts.stretches if first <= tick <= last)])
@@ -149,6 +155,21 @@ def _settle(accounts: Accounts, owed: Owed, watermark: datetime, name: str) -> N
         stands = any(first <= tick <= last for first, last in accounts.stretches)
         assert stands or keys & accounts.keys, f"{name}: the tick {tick} was lost; its job's watermark is {watermark}"
     owed.checked = max(owed.checked, upto)
+
+
+def _rests(job: Row, at: datetime) -> bool:
+    """Whether the job, as it was, has no tick at that instant: also a pause whose end nobody has seen is over then."""
+    over = job["paused_until"] is not None and job["paused_until"] < at
+    return job["removed_at"] is not None or (job["paused_at"] is not None and not over)
+
+
+def _counts_its_own(row: Row, known: Row | None) -> None:
+    """The row that stands for many says how many: ticks of the spec that was in force, no others."""
+    assert known is not None
+    note, schedule = row["result"], spec_from_dict(known["spec"]).schedule
+    assert schedule is not None
+    found = due(schedule, datetime.fromisoformat(note["since"]) - timedelta(microseconds=1), row["scheduled_at"], 0)
+    assert note.get("or_more") or found.older == note["missed"], f"{known['name']} had {found.older} ticks: {row}"
 
 
 def _is_period(key: str) -> bool:

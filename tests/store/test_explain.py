@@ -159,6 +159,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "seen": NOW,
         "spec_hash": "x",
         "upto": NOW,
+        "ends": True,
         "id": ME,
         "run_key": "k",
         "tick_key": "j/k",

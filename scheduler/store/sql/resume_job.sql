@@ -1,5 +1,5 @@
--- End a pause. Its ticks, those from the watermark to `upto`, have one row that says how many they were; the watermark stands
--- at `upto`, so none of them is due. The row has the newest tick's key, or where that tick has a run of its own (somebody asked
+-- End a pause, or (`ends` false) count what it has taken so far, as its job's spec is about to change. Its ticks, those from the watermark to `upto`, have one row that says how many they were; the watermark stands
+-- at `upto`, so none of them is due. The pause of a removed job does not end; it may have ticks from before. The row has the newest tick's key, or where that tick has a run of its own (somebody asked
 -- for it) the key of the whole stretch; see claim. Nothing is done where the job is not as it was seen when they were counted:
 -- then it is read and counted afresh. So of two at once one does it.
 WITH target AS MATERIALIZED (
@@ -7,7 +7,7 @@ WITH target AS MATERIALIZED (
     FROM soloist.job
     WHERE job.id = %(job)s::int AND job.paused_at = %(paused_at)s::timestamptz
       AND job.paused_until IS NOT DISTINCT FROM %(paused_until)s::timestamptz
-      AND job.watermark = %(seen)s::timestamptz AND job.spec_hash = %(spec_hash)s::text AND job.removed_at IS NULL
+      AND job.watermark = %(seen)s::timestamptz AND job.spec_hash = %(spec_hash)s::text AND (job.removed_at IS NULL OR NOT %(ends)s::bool)
     FOR NO KEY UPDATE OF job
 ), counted AS (
     INSERT INTO soloist.run (id, job, run_key, scheduled_at, trigger, status, skip_reason, exclusive, finished_at, result, spec_hash)
@@ -19,13 +19,18 @@ WITH target AS MATERIALIZED (
     ON CONFLICT DO NOTHING
 ), resumed AS (
     UPDATE soloist.job
-    SET watermark = GREATEST(job.watermark, %(upto)s::timestamptz), resumed_at = clock_timestamp(),
-        paused_at = NULL, paused_until = NULL, paused_by = NULL, paused_reason = NULL
+    SET watermark = GREATEST(job.watermark, %(upto)s::timestamptz),
+        resumed_at = CASE WHEN %(ends)s::bool THEN clock_timestamp() ELSE job.resumed_at END,
+        paused_at = CASE WHEN NOT %(ends)s::bool THEN job.paused_at END,
+        paused_until = CASE WHEN NOT %(ends)s::bool THEN job.paused_until END,
+        paused_by = CASE WHEN NOT %(ends)s::bool THEN job.paused_by END,
+        paused_reason = CASE WHEN NOT %(ends)s::bool THEN job.paused_reason END
     FROM target WHERE job.id = target.id
     RETURNING job.id
 ), noted AS (
-    INSERT INTO soloist.audit (who, action, job, why) SELECT %(who)s::text, 'resume', target.name, %(why)s::text FROM target
+    INSERT INTO soloist.audit (who, action, job, why) SELECT %(who)s::text, 'resume', target.name, %(why)s::text
+    FROM target WHERE %(ends)s::bool
 ), told AS (
-    SELECT pg_notify('soloist', 'plan') FROM target
+    SELECT pg_notify('soloist', 'plan') FROM target WHERE %(ends)s::bool
 )
 SELECT resumed.id, (SELECT count(*) FROM told) FROM resumed
