@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scheduler.cli.options import Format, Jobs, Output
+from scheduler.cli.options import Format, Jobs, Output, Root
 
 if TYPE_CHECKING:
     from scheduler.config.plan import Plan
@@ -27,6 +27,7 @@ Effective = Annotated[
 def check(
     file: File = None,
     jobs: Jobs = None,
+    root: Root = None,
     strict: Strict = False,
     effective: Effective = False,
     output: Output = Format.TABLE,
@@ -38,9 +39,9 @@ def check(
     from scheduler.core.errors import ConfigInvalid
     from scheduler.runner.clock import SystemClock
 
-    settings = load_settings(jobs=jobs)
+    settings = load_settings(jobs=jobs, root=root)
     try:
-        plan = load_checked(file or settings.jobs)
+        plan = load_checked(file or settings.jobs, settings.root)
     except ConfigInvalid as error:
         if output is Format.JSON and not effective:
             emit_json(_rows("error", error.problems))

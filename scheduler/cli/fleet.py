@@ -119,10 +119,12 @@ def _die_with(parent: int) -> Callable[[], None]:
 
 def _environment(settings: Settings, database_url: str) -> dict[str, str]:
     """The parent's, and over it what its flags said; the address is not an argument, where `ps` would show it."""
-    return os.environ | {
+    said = {
         "SOLOIST_DATABASE_URL": database_url,
         "SOLOIST_JOBS": str(settings.jobs),
+        "SOLOIST_ROOT": "" if settings.root is None else str(settings.root),
         "SOLOIST_SEATS": str(settings.seats),
         "SOLOIST_LEASE": f"{round(settings.lease * 1000)}ms",
         "SOLOIST_DRAIN": f"{round(settings.drain * 1000)}ms",
     }
+    return os.environ | said

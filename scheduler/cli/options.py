@@ -22,6 +22,14 @@ class Format(StrEnum):
 Jobs = Annotated[
     Path | None, typer.Option("--jobs", help="The jobs file. Default: SOLOIST_JOBS, or jobs.yaml.", metavar="PATH")
 ]
+Root = Annotated[
+    Path | None,
+    typer.Option(
+        "--root",
+        help="The folder of the functions that the jobs call. Default: SOLOIST_ROOT, or the jobs file's folder.",
+        metavar="DIR",
+    ),
+]
 Output = Annotated[
     Format, typer.Option("--output", "-o", help="`json`: a list of flat objects, a stable contract.", metavar="FORMAT")
 ]

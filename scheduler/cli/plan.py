@@ -8,22 +8,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scheduler.core.errors import ConfigInvalid
+from scheduler.core.errors import ConfigInvalid, Problem
 
 if TYPE_CHECKING:
     from scheduler.config.jobs_file import Plan
     from scheduler.core.model import JobSpec
 
 
-def load_checked(path: Path, *, only: str | None = None) -> Plan:
+def load_checked(path: Path, root: Path | None, *, only: str | None = None) -> Plan:
     """The plan, its callables checked. `only`: those of one job, so that its neighbours' cannot stop it.
 
+    `root`: the folder of the callables, where it is not that of the file.
     Raises ConfigInvalid with every problem, NotFound for `only`.
     """
     from scheduler.config.check import check_draft
     from scheduler.config.jobs_file import read
 
-    draft = read(path)
+    if root is not None and not root.is_dir():  # else each job by itself would say that its package is missing
+        why = f"there is no folder {root}: write the one that holds the packages of the jobs' functions"
+        raise ConfigInvalid((Problem("environment", 0, 0, "SOLOIST_ROOT", why),))
+    draft = read(path, root)
     looked_at = draft.plan
     if only is not None:
         if not draft.problems:  # else it may be the very entry that is broken

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scheduler.cli.options import Jobs, parse_instant
+from scheduler.cli.options import Jobs, Root, parse_instant
 
 if TYPE_CHECKING:
     from scheduler.core.model import JobSpec
@@ -22,7 +22,9 @@ ScheduledAt = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Also while the job is paused.")]
 
 
-def execute(job: Job, scheduled_at: ScheduledAt = None, force: Force = False, jobs: Jobs = None) -> None:
+def execute(
+    job: Job, scheduled_at: ScheduledAt = None, force: Force = False, jobs: Jobs = None, root: Root = None
+) -> None:
     """Run one tick of a job here and exit with its outcome; 5 if another replica has it, 0 if the job is paused."""
     import os
     import socket
@@ -34,8 +36,8 @@ def execute(job: Job, scheduled_at: ScheduledAt = None, force: Force = False, jo
     from scheduler.runner.clock import SystemClock
     from scheduler.runner.single import tick_of
 
-    settings = load_settings(default_replica=f"{socket.gethostname()}-{os.getpid()}", jobs=jobs)
-    plan = load_checked(settings.jobs, only=job)
+    settings = load_settings(default_replica=f"{socket.gethostname()}-{os.getpid()}", jobs=jobs, root=root)
+    plan = load_checked(settings.jobs, settings.root, only=job)
     spec = find_job(plan, job)
     tick = tick_of(spec, _tick(spec, scheduled_at, SystemClock(settings.clock_offset).now()), force)
     with opened(settings, create=True) as database:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from scheduler.cli.options import Jobs, parse_seconds
+from scheduler.cli.options import Jobs, Root, parse_seconds
 
 Replicas = Annotated[
     int, typer.Option("--replicas", min=1, max=100, help="So many replicas, each a process of its own.", metavar="N")
@@ -34,6 +34,7 @@ Seed = Annotated[
 
 def serve(
     jobs: Jobs = None,
+    root: Root = None,
     replicas: Replicas = 1,
     replica: Replica = None,
     seats: Seats = None,
@@ -52,12 +53,13 @@ def serve(
     settings = load_settings(
         default_replica=alone if replicas == 1 else "replica",
         jobs=jobs,
+        root=root,
         replica=replica,
         seats=seats,
         lease=lease,
         drain=drain,
     )
-    plan = load_checked(settings.jobs)
+    plan = load_checked(settings.jobs, settings.root)
     with opened(settings, create=True, announce=True) as database:
         if seed is not None:
             make_samples(seed, plan.root, database)

@@ -1,14 +1,20 @@
-"""`call: jobs.registry:build` becomes a function. Only packages and modules that lie beside jobs.yaml are imported."""
+"""`call: jobs.registry:build` becomes a function. Only packages and modules of one folder, the root, are imported.
+
+Who may write the jobs file must not be able to run whatever happens to be installed (`os:system`). The root is the
+folder of the file, or the one that SOLOIST_ROOT names where the file is mounted by itself.
+"""
 
 from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
 import re
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import reduce
 from pathlib import Path
 from types import ModuleType
@@ -33,7 +39,7 @@ def split_call(call: str) -> tuple[str, str]:
 
 
 def resolve(call: str, root: Path) -> Callable[..., Any]:
-    """The function that `call` names. `root`: the folder of jobs.yaml, put first on `sys.path`.
+    """The function that `call` names. `root`: the folder to look in, put first on `sys.path`.
 
     Raises CallInvalid that says what is missing, or what the import raised and where in the user's file.
     """
@@ -52,8 +58,8 @@ def load_module(name: str, root: Path) -> ModuleType:
 
 def _load_module(name: str, root: Path) -> ModuleType:
     top = name.partition(".")[0]
-    if not ((root / top).is_dir() or (root / f"{top}.py").is_file()):
-        raise CallInvalid(_missing(f"no package or module {top!r} beside the jobs file", top, _modules_in(root)))
+    if not _lies_in(root, top):
+        raise CallInvalid(_not_in_root(top, root))
     _put_first(str(root))
     _refuse_foreign(top, root)
     if name not in sys.modules:
@@ -96,9 +102,28 @@ def _refuse_foreign(top: str, root: Path) -> None:
         return
     places = [module.__file__] if getattr(module, "__file__", None) else list(getattr(module, "__path__", []))
     if not any(place is not None and Path(place).resolve().is_relative_to(root) for place in places):
-        raise CallInvalid(
-            f"another module named {top!r} is loaded already, not the one beside the jobs file: rename it"
-        )
+        raise CallInvalid(f"another module named {top!r} is loaded already, not the one in {root}: rename it")
+
+
+def _lies_in(folder: Path, top: str) -> bool:
+    return (folder / top).is_dir() or (folder / f"{top}.py").is_file()
+
+
+def _not_in_root(top: str, root: Path) -> str:
+    """There is no such package in the root; where else it is, and what that means."""
+    what = _missing(f"no package or module {top!r} in {root}", top, _modules_in(root))
+    if _lies_in(Path.cwd(), top):
+        return f"{what}; there is one in the working directory: start with --root . (or SOLOIST_ROOT={Path.cwd()})"
+    if _is_installed(top):
+        return f"{what}; the installed {top!r} is not called: put a function that calls it into a module there"
+    return what if "did you mean" in what else f"{what}; --root DIR (or SOLOIST_ROOT) names another folder"
+
+
+def _is_installed(top: str) -> bool:
+    """Whether an import would find it. A finder of somebody else's may raise anything; then nothing is said of it."""
+    with suppress(Exception):
+        return importlib.util.find_spec(top) is not None
+    return False
 
 
 def _no_such_module(name: str, root: Path) -> str:
@@ -107,8 +132,8 @@ def _no_such_module(name: str, root: Path) -> str:
     known = [f"{parent}.{found}" if parent else found for found in _modules_in(folder)]
     if name in known:
         return (
-            f"no module {name!r}: another module {name.partition('.')[0]!r} is found first, because the folder beside "
-            "the jobs file has no __init__.py: add one"
+            f"no module {name!r}: another module {name.partition('.')[0]!r} is found first, because the folder of that "
+            f"name in {root} has no __init__.py: add one"
         )
     return _missing(f"no module {name!r}", name if parent else last, known)
 

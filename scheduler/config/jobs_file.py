@@ -53,19 +53,22 @@ class Draft:
         return self.plan
 
 
-def load(path: Path) -> Plan:
+def load(path: Path, root: Path | None = None) -> Plan:
     """Read the file. Raises ConfigInvalid, also when there is no such file or it cannot be read."""
-    return read(path).whole()
+    return read(path, root).whole()
 
 
-def read(path: Path) -> Draft:
-    """Read the file as far as it can be. Raises ConfigInvalid where that is not at all."""
+def read(path: Path, root: Path | None = None) -> Draft:
+    """Read the file as far as it can be. Raises ConfigInvalid where that is not at all.
+
+    `root`: the folder of its callables; None: the file's own, which is that of its name and not of a link's target.
+    """
     try:
         with path.open("rb") as file:
             text = file.read(LARGEST + 1)
     except OSError as error:
         raise ConfigInvalid((Problem(str(path), 0, 0, "", f"cannot be read: {error.strerror}"),)) from None
-    return examine(text, str(path), path.absolute().parent)
+    return examine(text, str(path), (root or path.parent).absolute())
 
 
 def parse(text: bytes, name: str = "jobs.yaml", root: Path | None = None) -> Plan:

@@ -18,9 +18,9 @@ from scheduler.core.retention import Retention
 class Plan:
     """One content of the file.
 
-    `content`: the file's text; `content_hash`: 16 hex digits of its bytes' SHA-256. `root`: the folder of the file,
-    where callables are looked for. `name`: the file as messages show it. `places`: line and column of each entry by
-    its dotted path.
+    `content`: the file's text; `content_hash`: 16 hex digits of its bytes' SHA-256. `root`: the folder where callables
+    are looked for, and where relative `{file: …}` paths begin. `name`: the file as messages show it. `places`: line and
+    column of each entry by its dotted path.
     """
 
     version: int

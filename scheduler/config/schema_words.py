@@ -11,7 +11,7 @@ WORDS = {
     "retention.succeeded": "How long runs that succeeded are kept.",
     "retention.failed": "How long runs that failed, timed out, were cancelled or lost are kept.",
     "retention.skipped": "How long rows of ticks that did not run are kept.",
-    "job.call": "The function to call, package.module:function, found beside the jobs file.",
+    "job.call": "The function to call, package.module:function, found beside the jobs file, or in SOLOIST_ROOT.",
     "job.args": "Keyword arguments of the function. Secrets go by reference: {env: NAME} or {file: PATH}.",
     "job.description": "What the job is for, in a sentence.",
     "job.schedule": "A crontab line of five fields (0 and 7 are Sunday; both day fields mean either), or a macro.",

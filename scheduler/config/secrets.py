@@ -46,7 +46,7 @@ def is_reference(value: object) -> bool:
 def resolve_args(args: Mapping[str, Any], root: Path | None = None) -> dict[str, Any]:
     """A copy of `args` with every reference replaced by its text. Raises UnresolvedReference.
 
-    `root`: where relative `{file: …}` paths begin (the folder of jobs.yaml); None takes the working directory. One
+    `root`: where relative `{file: …}` paths begin (the folder of the callables); None takes the working directory. One
     newline at the end of a file is dropped, as editors and `kubectl create secret` add it.
     """
     return {name: _resolved(value, name, root) for name, value in args.items()}

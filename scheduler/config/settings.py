@@ -29,6 +29,7 @@ class Settings(BaseSettings):
     database_url   PostgreSQL; None: an embedded server, for development on one host
     direct_database_url   the same database, past any pooler: for locks and notifications
     jobs           the jobs file
+    root           the folder in which the callables of the jobs file are found; None: the folder of the file
     replica        this process's name
     seats          attempts at once, 1 to 1000
     lease, drain   seconds (`15s` in the environment); how long a claim holds, how long a shutdown waits
@@ -40,6 +41,7 @@ class Settings(BaseSettings):
     database_url: str | None = Field(default=None, repr=False)
     direct_database_url: str | None = Field(default=None, repr=False)
     jobs: Path = Path("jobs.yaml")
+    root: Path | None = None
     replica: str = Field(default="replica", min_length=1, max_length=200)
     seats: int = Field(default=16, ge=1, le=1000)
     lease: Annotated[float, BeforeValidator(_duration)] = Field(default=15.0, ge=1, le=3600)

@@ -32,7 +32,7 @@ class Graces:
 class PythonKind:
     """Bodies in warm child processes.
 
-    `root`: the folder of `jobs.yaml`, where callables are found. `database_url`: where `ctx.transaction()` leads to.
+    `root`: the folder in which callables are found. `database_url`: where `ctx.transaction()` leads to.
     `preload`: modules that every child finds imported. `seats`: how many bodies may run at once.
     Raises SoloistError on other systems than Linux.
     """

@@ -39,8 +39,8 @@ _STOP = {Stop.LEASE_LOST: Why.LEASE_LOST, Stop.SHUTDOWN: Why.SHUTDOWN}
 class ThreadKind:
     """Bodies in the seats' own threads.
 
-    `root`: the folder of `jobs.yaml`. `database_url`: where `ctx.transaction()` leads to. Of the output only logging is
-    kept: stdout belongs to the whole process. Threads that a body starts are not followed.
+    `root`: the folder in which callables are found. `database_url`: where `ctx.transaction()` leads to. Of the output
+    only logging is kept: stdout belongs to the whole process. Threads that a body starts are not followed.
     """
 
     def __init__(self, root: Path, *, database_url: str | None = None) -> None:

@@ -31,7 +31,7 @@ class PoolClosed(Exception):
 class Pool:
     """As many children as bodies run at the same time; idle ones are kept.
 
-    `root`: the folder that holds `jobs.yaml`. `preload`: modules that every child finds imported already.
+    `root`: the folder in which callables are found. `preload`: modules that every child finds imported already.
     `seats`: how many bodies may run at once. `max_runs`: after that many bodies a child is replaced.
     Raises SoloistError on other systems than Linux.
     """

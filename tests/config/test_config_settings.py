@@ -22,7 +22,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_defaults() -> None:
     settings = load_settings(default_replica="host-7")
     assert settings.database_url is None
-    assert settings.jobs == Path("jobs.yaml")
+    assert (settings.jobs, settings.root) == (Path("jobs.yaml"), None)
     assert settings.replica == "host-7"
     assert (settings.seats, settings.lease, settings.drain, settings.clock_offset) == (16, 15.0, 25.0, 0.0)
     assert settings.sentry_dsn is None
@@ -32,6 +32,7 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     values = {
         "SOLOIST_DATABASE_URL": "postgresql://u:hunter2@h/d",
         "SOLOIST_JOBS": "/etc/soloist/jobs.yaml",
+        "SOLOIST_ROOT": "/app",
         "SOLOIST_REPLICA": "pod-1",
         "SOLOIST_SEATS": "250",
         "SOLOIST_LEASE": "1m",
@@ -44,6 +45,7 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load_settings(default_replica="host-7")
     assert settings.database_url == values["SOLOIST_DATABASE_URL"]
     assert settings.sentry_dsn == values["SENTRY_DSN"]
+    assert (settings.jobs, settings.root) == (Path("/etc/soloist/jobs.yaml"), Path("/app"))
     assert settings.replica == "pod-1"
     assert (settings.seats, settings.lease, settings.drain, settings.clock_offset) == (250, 60.0, 0.5, -2.5)
     assert "hunter2" not in repr(settings)
