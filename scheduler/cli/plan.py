@@ -28,13 +28,13 @@ def load_checked(path: Path, root: Path | None, *, only: str | None = None) -> P
         why = f"there is no folder {root}: write the one that holds the packages of the jobs' functions"
         raise ConfigInvalid((Problem("environment", 0, 0, "SOLOIST_ROOT", why),))
     draft = read(path, root)
-    looked_at = draft.plan
+    calls = draft.calls
     if only is not None:
         if not draft.problems:  # else it may be the very entry that is broken
             find_job(draft.plan, only)
-        looked_at = replace(draft.plan, jobs=tuple(spec for spec in draft.plan.jobs if spec.name == only))
+        calls = tuple(called for called in calls if called.job == only)
     with redirect_stdout(sys.stderr):  # the users' modules may print when they are imported
-        problems = check_draft(replace(draft, plan=looked_at))
+        problems = check_draft(replace(draft, calls=calls))
     if problems:
         raise ConfigInvalid(problems)
     return draft.plan

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
 from scheduler.config.arguments import CallInvalid, argument_problems
 from scheduler.config.callables import find_function, load_module, split_call
 from scheduler.config.jobs_file import Draft
-from scheduler.config.plan import Plan, in_file_order
+from scheduler.config.plan import Called, Plan, among, in_file_order
 from scheduler.core.errors import Problem
-from scheduler.core.model import JobSpec
 
 
 def check_draft(draft: Draft) -> tuple[Problem, ...]:
-    """The draft's own problems, and those of the callables of its sound jobs, together in file order."""
-    return in_file_order([*draft.problems, *check(draft.plan)])
+    """The draft's own problems, and those of what its entries call, together in file order. Nothing is said twice."""
+    own = sorted({problem.path for problem in draft.problems})
+    found = _check(draft.plan, draft.calls)
+    return in_file_order([*draft.problems, *(problem for problem in found if not among(own, problem.path))])
 
 
 def check(plan: Plan) -> list[Problem]:
-    """What is wrong with the plan's callables and their args, in file order. Each module is imported once at most."""
+    """What is wrong with the plan's callables and their args, in file order."""
+    return list(in_file_order(_check(plan, [Called(job.name, job.call, job.args) for job in plan.jobs])))
+
+
+def _check(plan: Plan, calls: Iterable[Called]) -> Iterator[Problem]:
+    """Each module is imported once at most."""
     modules: dict[str, ModuleType | CallInvalid] = {}
-    found = [problem for job in plan.jobs for problem in _check_job(plan, job, modules)]
-    return list(in_file_order(found))
+    for called in calls:
+        yield from _check_call(plan, called, modules)
 
 
-def _check_job(plan: Plan, job: JobSpec, modules: dict[str, ModuleType | CallInvalid]) -> Iterator[Problem]:
-    path = f"jobs.{job.name}"
+def _check_call(plan: Plan, called: Called, modules: dict[str, ModuleType | CallInvalid]) -> Iterator[Problem]:
+    path = f"jobs.{called.job}"
     try:
-        function = _function(plan, job.call, modules)
+        function = _function(plan, called.call, modules)
     except CallInvalid as error:
         yield plan.problem(f"{path}.call", str(error))
         return
-    for problem in argument_problems(function, job.args):
+    for problem in argument_problems(function, called.args or {}):
+        if called.args is None and problem.name is not None:
+            continue
         if problem.name is None:
             yield plan.problem(f"{path}.call", problem.message)
         else:

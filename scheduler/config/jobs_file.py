@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from scheduler.config import calendar, complaints
 from scheduler.config.models import JOB_NAME, DefaultsSection, FileSection, JobSection, RetentionSection
-from scheduler.config.plan import Plan, in_file_order, nearest_place
+from scheduler.config.plan import Called, Plan, among, in_file_order, nearest_place
 from scheduler.config.secrets import plain_secrets
 from scheduler.config.yaml_reader import LARGEST, Document, read_yaml
 from scheduler.core.dst import Dst
@@ -40,11 +39,13 @@ _NAME_RULE = "a job's name is 1 to 52 of a-z, 0-9 and -, and neither begins nor 
 class Draft:
     """What could be made of a file: `plan` has those jobs alone whose own entry is sound; `problems`: in file order.
 
-    Where there are problems, the plan is for looking further (at the callables of its jobs), and never for running.
+    `calls`: what the entries call, those of broken ones too: whoever mends one must not meet the next mistake then.
+    Where there are problems, the plan is for looking further, and never for running.
     """
 
     plan: Plan
     problems: tuple[Problem, ...]
+    calls: tuple[Called, ...] = ()
 
     def whole(self) -> Plan:
         """The plan. Raises ConfigInvalid where there is any problem."""
@@ -101,8 +102,9 @@ class _Composer:
         timezone = whole.timezone if whole else "UTC"
         defaults = whole.defaults if whole else DefaultsSection()
         entries = self._value.get("jobs") if isinstance(self._value, dict) else None
+        entries = entries if isinstance(entries, dict) else {}
         jobs = []
-        for name, entry in (entries if isinstance(entries, dict) else {}).items():
+        for name, entry in entries.items():
             if len(self._problems) > MOST_PROBLEMS:
                 break
             job = self._job(name, entry, defaults, timezone)
@@ -112,7 +114,7 @@ class _Composer:
         plan = Plan(
             version=1,
             timezone=timezone,
-            jobs=tuple(job for job in jobs if not _among(problematic, f"jobs.{job.name}")),
+            jobs=tuple(job for job in jobs if not among(problematic, f"jobs.{job.name}")),
             retention=Retention(**(whole.retention if whole else RetentionSection()).model_dump()),
             content_hash=content_hash,
             root=root,
@@ -120,7 +122,18 @@ class _Composer:
             name=self._name,
             places=self._places,
         )
-        return Draft(plan, _most(in_file_order(self._problems)))
+        calls = (self._called(name, entry, problematic) for name, entry in entries.items())
+        return Draft(plan, _most(in_file_order(self._problems)), tuple(one for one in calls if one is not None))
+
+    def _called(self, name: str, entry: Any, problematic: list[str]) -> Called | None:
+        """What the entry calls, where that key is sound, and with what, where that is known."""
+        call = entry.get("call") if isinstance(entry, dict) else None
+        if not isinstance(call, str) or among(problematic, f"jobs.{name}.call"):
+            return None
+        args = entry.get("args", {})
+        # of single arguments that are wrong we know all the same that they are given
+        known = isinstance(args, dict) and f"jobs.{name}.args" not in problematic
+        return Called(name, call, args if known and "<<" not in entry and "<<" not in args else None)
 
     def _whole(self) -> FileSection | None:
         if not isinstance(self._value, dict):
@@ -197,12 +210,6 @@ class _Composer:
         beginnings = (path[:length] for length in self._lengths if path[length : length + 1] in ("", "."))
         if self._unread.isdisjoint(beginnings):
             self._problems.append(Problem(self._name, *nearest_place(self._places, path), path, message))
-
-
-def _among(paths: list[str], path: str) -> bool:
-    """Whether the path, or one below it, is among the sorted ones."""
-    at, below = bisect_left(paths, path), bisect_left(paths, f"{path}.")
-    return paths[at : at + 1] == [path] or (below < len(paths) and paths[below].startswith(f"{path}."))
 
 
 def _most(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:

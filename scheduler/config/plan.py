@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from scheduler.core.advice import advise
 from scheduler.core.errors import Problem
@@ -40,6 +42,21 @@ class Plan:
     def advice(self, now: datetime) -> tuple[Problem, ...]:
         """What its writer may not expect of it at this time, in file order. Not errors, for all their type."""
         return in_file_order(self.problem(one.path, one.message) for one in advise(self.jobs, now, self.places))
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What a job's entry calls, whatever else is wrong with it. `args`: None where they are not known."""
+
+    job: str
+    call: str
+    args: Mapping[str, Any] | None
+
+
+def among(paths: list[str], path: str) -> bool:
+    """Whether the path, or one below it, is among the sorted ones."""
+    at, below = bisect_left(paths, path), bisect_left(paths, f"{path}.")
+    return paths[at : at + 1] == [path] or (below < len(paths) and paths[below].startswith(f"{path}."))
 
 
 def in_file_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:

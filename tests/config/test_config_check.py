@@ -106,8 +106,8 @@ jobs:
 """
 
 
-def test_the_callables_of_sound_entries_are_checked_beside_broken_ones(root: Path) -> None:
-    """An entry that is broken itself is not looked into any further: what it means is not known."""
+def test_every_call_is_checked_whatever_else_is_wrong_with_its_entry(root: Path) -> None:
+    """Or each mistake that is mended would bring the next to light. A call that stands twice is not known."""
     (root / "jobs.yaml").write_text(MIXED, encoding="utf-8")
     draft = read(root / "jobs.yaml")
     found = [(problem.line, problem.path) for problem in check_draft(draft)]
@@ -115,9 +115,12 @@ def test_the_callables_of_sound_entries_are_checked_beside_broken_ones(root: Pat
         (2, "timezone"),
         (5, "jobs.typo.call"),
         (8, "jobs.half.timeuot"),
+        (9, "jobs.half.args.loaves"),
         (10, "jobs.Wrong-Name"),
+        (11, "jobs.Wrong-Name.call"),
         (14, "jobs.repeated.call"),
         (15, "jobs.aliased"),
+        (16, "jobs.aliased.call"),
         (19, "jobs.secret.args.oven"),
         (22, "jobs.args.args.loaves"),
         (22, "jobs.args.args.ovn"),
@@ -131,3 +134,26 @@ def test_the_callables_of_sound_entries_are_checked_beside_broken_ones(root: Pat
 def test_a_file_that_is_no_mapping_is_still_one_problem(root: Path) -> None:
     (root / "jobs.yaml").write_text("[1]", encoding="utf-8")
     assert len(check_draft(read(root / "jobs.yaml"))) == 1
+
+
+CALLS = [
+    # the entry, and the keys of which something is said
+    ('{call: "bakery.nope:x", schedule: "0 25 * * *"}', ["call", "schedule"]),
+    ('{call: "bakery.bread:bake", args: {lves: 1}, ownr: x}', ["args.lves", "args.loaves", "ownr"]),
+    ('{call: bakery, args: {lves: 1}}', ["call"]),
+    ('{call: "bakery.bread:bak", args: [1]}', ["call", "args"]),
+    ('{call: "bakery.bread:bake", args: [1]}', ["args"]),
+    ('{call: "bakery.bread:bake", args: *x}', ["args"]),
+    ('{call: "bakery.bread:bake", args: {loaves: *x, ovn: 1}}', ["args.loaves", "args.ovn"]),
+    ('{call: "bakery.bread:bake", args: {loaves: 1, oven: {token: x}}, every: 5}', ["args.oven.token", "every"]),
+    ('{call: "bakery.bread:bake", <<: {args: {loaves: 1}}}', ["<<"]),
+    ('{call: "bakery.bread:bake", args: {<<: {loaves: 1}}}', ["args.<<"]),
+    ('{call: *x, args: {lves: 1}}', ["call"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("entry", "keys"), CALLS)
+def test_all_of_an_entry_at_once(root: Path, entry: str, keys: list[str]) -> None:
+    (root / "jobs.yaml").write_text(f"version: 1\njobs:\n  j: {entry}\n", encoding="utf-8")
+    found = [problem.path.removeprefix("jobs.j.") for problem in check_draft(read(root / "jobs.yaml"))]
+    assert sorted(found) == sorted(keys)
