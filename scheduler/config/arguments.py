@@ -163,8 +163,17 @@ def _without_references(value: Any) -> Any:
     return value
 
 
+def _yields(function: Callable[..., Any]) -> bool:
+    """Whether a call makes a generator, whose body nobody would run. What wraps one may well run it."""
+    code = function if inspect.isroutine(function) or isinstance(function, partial) else type(function).__call__
+    return inspect.isgeneratorfunction(code) or inspect.isasyncgenfunction(code)
+
+
 @lru_cache(maxsize=1024)
 def _signature(function: Callable[..., Any]) -> _Signature:
+    if _yields(function):
+        fault = "the function is a generator (it has a yield), so a call runs none of it: return instead"
+        return _Signature({}, open=False, fault=fault)
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

@@ -22,6 +22,7 @@ from scheduler.config.plan import Called, Plan, among, in_file_order, nearest_pl
 from scheduler.config.secrets import plain_secrets
 from scheduler.config.yaml_reader import LARGEST, Document, read_yaml
 from scheduler.core.dst import Dst
+from scheduler.core.duration import format_duration
 from scheduler.core.errors import ConfigInvalid, Problem
 from scheduler.core.model import AfterCrash, Guard, JobSpec, LostContact, Misfire, Overlap, RetryPolicy
 from scheduler.core.retention import Retention
@@ -101,6 +102,7 @@ class _Composer:
         whole = self._whole()
         timezone = whole.timezone if whole else "UTC"
         defaults = whole.defaults if whole else DefaultsSection()
+        self._refuse_lengths("defaults", defaults, _retry(defaults), _misfire(defaults))
         entries = self._value.get("jobs") if isinstance(self._value, dict) else None
         entries = entries if isinstance(entries, dict) else {}
         jobs = []
@@ -158,8 +160,7 @@ class _Composer:
     def _spec(self, name: str, job: JobSection, defaults: DefaultsSection, timezone: str) -> JobSpec:
         path = f"jobs.{name}"
         given = _given(defaults) | _given(job)
-        retry = RetryPolicy(**(_given(defaults.retry) | _given(job.retry)))
-        misfire = Misfire(**(_given(defaults.misfire) | _given(job.misfire)))
+        retry, misfire = _retry(defaults, job), _misfire(defaults, job)
         timezone = job.timezone or timezone
         for key in calendar.KEYS:
             given.pop(key, None)
@@ -168,8 +169,20 @@ class _Composer:
         spec = JobSpec(
             **(given | {"retry": retry, "misfire": misfire}), name=name, schedule=schedule, timezone=timezone
         )
+        self._refuse_lengths(path, job, retry, misfire)
         self._refuse_contradictions(path, spec)
         return spec
+
+    def _refuse_lengths(self, path: str, section: DefaultsSection, retry: RetryPolicy, misfire: Misfire) -> None:
+        """Two lengths of which one leaves the other nothing to say; told where one of them is written."""
+        backoff, longest = format_duration(retry.backoff), format_duration(retry.max)
+        if retry.backoff > retry.max and (key := _first_of(section.retry, "backoff", "max")):
+            why = f"backoff is {backoff} and max {longest}, so no wait would be longer than {longest}"
+            self._say(f"{path}.retry.{key}", f"{why}: write max: {backoff} or more, or a shorter backoff")
+        grace, within = format_duration(misfire.grace), format_duration(misfire.within)
+        if misfire.grace > misfire.within and (key := _first_of(section.misfire, "grace", "within")):
+            why = f"grace is {grace} and within {within}, but a tick that is late by less than grace runs in any case"
+            self._say(f"{path}.misfire.{key}", f"{why}: write within: {grace} or more, or a shorter grace")
 
     def _refuse_contradictions(self, path: str, spec: JobSpec) -> None:
         if spec.after_crash is AfterCrash.FAIL and spec.retry.attempts > 1:
@@ -219,6 +232,20 @@ def _most(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
     last = problems[MOST_PROBLEMS]
     more = Problem(last.file, last.line, last.column, "", "there are more problems from here on: mend these first")
     return (*problems[:MOST_PROBLEMS], more)
+
+
+def _retry(*sections: DefaultsSection) -> RetryPolicy:
+    """The later ones' keys over those of the earlier."""
+    return RetryPolicy(**{key: value for section in sections for key, value in _given(section.retry).items()})
+
+
+def _misfire(*sections: DefaultsSection) -> Misfire:
+    return Misfire(**{key: value for section in sections for key, value in _given(section.misfire).items()})
+
+
+def _first_of(section: BaseModel, *keys: str) -> str | None:
+    """The first of the keys that the file itself has."""
+    return next((key for key in keys if key in section.model_fields_set), None)
 
 
 def _given(section: BaseModel) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from scheduler.core.clock_changes import changes_that_touch
 from scheduler.core.crontab_advice import about_line
 from scheduler.core.duration import format_duration
-from scheduler.core.model import JobSpec, Overlap
+from scheduler.core.model import JobSpec, Misfire, Overlap
 from scheduler.core.schedule import At, Cron, Every, Schedule, next_after
 
 AHEAD = timedelta(days=731)
@@ -53,6 +53,7 @@ def about_job(spec: JobSpec, now: datetime, written: Collection[str]) -> Iterato
     """Advice about one job by itself."""
     schedule, path = spec.schedule, f"jobs.{spec.name}"
     if schedule is None:
+        yield from _about_ticks_without(spec, path, written)
         return
     key = f"{path}.{_key(schedule)}"
     ticks = _coming(schedule, now)
@@ -66,6 +67,19 @@ def about_job(spec: JobSpec, now: datetime, written: Collection[str]) -> Iterato
     period = min((later - tick for tick, later in pairwise(ticks)), default=None)
     if period is not None:
         yield from _about_lengths(spec, period.total_seconds(), written)
+
+
+def _about_ticks_without(spec: JobSpec, path: str, written: Collection[str]) -> Iterator[Advice]:
+    """What a job without a schedule says of its ticks itself. A default that is written out is no mistake."""
+    if f"{path}.misfire" in written and spec.misfire != Misfire():
+        yield Advice(f"{path}.misfire", "misfire is about ticks, and this job has no schedule: take it out")
+    if f"{path}.jitter" in written and spec.jitter:
+        yield Advice(
+            f"{path}.jitter", "jitter puts ticks off and no run by hand, and this job has no schedule: take it out"
+        )
+    if f"{path}.overlap" in written and spec.overlap not in (Overlap.SKIP, Overlap.ALLOW):
+        why = "is about ticks, and this job has no schedule: take it out (a run by hand waits its turn, but for allow)"
+        yield Advice(f"{path}.overlap", f"overlap: {spec.overlap} {why}")
 
 
 def _key(schedule: Schedule) -> str:

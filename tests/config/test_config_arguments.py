@@ -190,6 +190,34 @@ def test_functions_that_cannot_be_jobs(function: Callable[..., Any], said: str) 
     assert said in problem
 
 
+def generator(ctx: Any) -> Any:
+    yield 1
+
+
+async def stream(ctx: Any) -> Any:
+    yield 1
+
+
+class Called:
+    def __call__(self, ctx: Any) -> Any:
+        yield 1
+
+
+@pytest.mark.parametrize("function", [generator, stream, Called(), Called().__call__, functools.partial(generator)])
+def test_a_generator_is_no_job(function: Callable[..., Any]) -> None:
+    """It would fail at every run, with a complaint about its result."""
+    (problem,) = check_args(function, {})
+    assert problem == "the function is a generator (it has a yield), so a call runs none of it: return instead"
+
+
+def test_what_wraps_a_generator_may_run_it() -> None:
+    @functools.wraps(generator)
+    def runs(*args: Any) -> None:
+        list(generator(*args))
+
+    assert check_args(runs, {}) == []
+
+
 def test_other_kinds_of_functions() -> None:
     assert bind_args(anything, {"x": {"y": 1}}) == {"x": {"y": 1}}
     assert bind_args(stars, {}) == {}

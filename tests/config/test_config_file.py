@@ -187,6 +187,14 @@ CONTRADICTIONS = [
     ("once_per: day", "jobs.yaml:5:5: jobs.j.once_per: once_per needs a schedule"),
     ("once_per: day\nat: 2026-11-29T03:00:00Z", "jobs.yaml:5:5: jobs.j.once_per: once_per needs a schedule"),
     ("after_crash: fail\nretry: {attempts: 2}", "jobs.yaml:5:5: jobs.j.after_crash: after_crash: fail never starts"),
+    (
+        "retry: {backoff: 2h, max: 1h}",
+        "jobs.yaml:5:13: jobs.j.retry.backoff: backoff is 2h and max 1h, so no wait would",
+    ),
+    ("retry: {backoff: 2h}", "jobs.yaml:5:13: jobs.j.retry.backoff: backoff is 2h and max 1h, so no wait would"),
+    ("retry: {max: 30s}", "jobs.yaml:5:13: jobs.j.retry.max: backoff is 1m and max 30s, so no wait would"),
+    ("misfire: {grace: 2d, within: 1h}", "jobs.yaml:5:15: jobs.j.misfire.grace: grace is 2d and within 1h, but a tick"),
+    ("misfire: {within: 30s}", "jobs.yaml:5:15: jobs.j.misfire.within: grace is 1m and within 30s, but a tick"),
     ("at: 2026-03-29T01:30\ntimezone: Europe/London", "jobs.yaml:5:5: jobs.j.at: 2026-03-29T01:30 does not exist"),
     ("at: 2026-10-25T01:30\ntimezone: Europe/London", "jobs.yaml:5:5: jobs.j.at: 2026-10-25T01:30 happens twice"),
 ]
@@ -204,6 +212,16 @@ def test_a_contradiction_made_by_the_defaults_is_seen(messages: Messages) -> Non
     assert message.startswith("jobs.yaml:3:25: jobs.a.after_crash: ")
     one = parse(text.replace("fail}", "fail, retry: {attempts: 1}}").encode()).jobs[0]
     assert one.after_crash is AfterCrash.FAIL
+
+
+def test_lengths_that_contradict_each_other_are_told_where_one_is_written(messages: Messages) -> None:
+    text = "version: 1\ndefaults: {retry: {backoff: 2h}}\njobs: {a: {call: 'm:f'}, b: {call: 'm:f'}}\n"
+    (message,) = messages(text)
+    assert message.startswith("jobs.yaml:2:20: defaults.retry.backoff: ")
+    assert "write max: 2h or more, or a shorter backoff" in message
+    (message,) = messages(text.replace("backoff: 2h", "max: 2h").replace("'m:f'}", "'m:f', retry: {backoff: 3h}}", 1))
+    assert message.startswith("jobs.yaml:3:33: jobs.a.retry.backoff: ")
+    assert parse(b"version: 1\njobs: {a: {call: 'm:f', misfire: {grace: 1d}, retry: {backoff: 1h}}}\n").jobs, "as long"
 
 
 def test_a_time_without_offset_is_in_the_jobs_zone(job: Job) -> None:

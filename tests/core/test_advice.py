@@ -118,6 +118,17 @@ LINES = [
     ("every: 15m\ntimeout: 4m\nretry: {attempts: 3, backoff: 2m, max: 2m}",
      ["retry: 3 tries of 4m and the waits between them may take 16m48s, longer than the 15m between two ticks: "
       "meanwhile ticks in between are skipped"]),
+    # ticks of which there are none
+    ("timeout: 1h\nmisfire: {policy: all}\njitter: 1m\noverlap: queue",
+     ["misfire: misfire is about ticks, and this job has no schedule: take it out",
+      "jitter: jitter puts ticks off and no run by hand, and this job has no schedule: take it out",
+      "overlap: overlap: queue is about ticks, and this job has no schedule: take it out "
+      "(a run by hand waits its turn, but for allow)"]),
+    ("overlap: replace", ["overlap: overlap: replace is about ticks, and this job has no schedule: take it out "
+                          "(a run by hand waits its turn, but for allow)"]),
+    ("overlap: allow", []),
+    ("overlap: skip\njitter: 0s\nmisfire: {policy: latest, grace: 1m, within: 1d, limit: 100, first_sight: wait}", []),
+    ("at: 2026-12-24T18:00:00Z\njitter: 1m\nmisfire: {policy: all}\noverlap: queue\ntimeout: 1h", []),
     # never again
     ("at: 2026-11-29T11:00:00Z\ntimeout: 1h",
      ["at: this instant is past (it is 2026-11-29T12:00Z): the job does not run by itself any more"]),
