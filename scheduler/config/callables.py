@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
+import os
 import re
 import sys
 import threading
@@ -19,15 +20,27 @@ from functools import reduce
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from scheduler.config.arguments import CallInvalid, bind_args, check_args
 
 _IMPORTING = threading.RLock()
+_LOADED: WeakKeyDictionary[ModuleType, tuple[int, int]] = WeakKeyDictionary()
+"""The modules' files as they were when they were loaded here: an edit of one is seen by a new process alone."""
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _CALL = re.compile(rf"(?P<module>{_NAME}(?:\.{_NAME})*):(?P<function>{_NAME}(?:\.{_NAME})*)")
 
 
-__all__ = ["CallInvalid", "bind_args", "check_args", "find_function", "load_module", "resolve", "split_call"]
+__all__ = [
+    "CallInvalid",
+    "bind_args",
+    "check_args",
+    "find_function",
+    "load_module",
+    "resolve",
+    "split_call",
+    "staleness",
+]
 
 
 def split_call(call: str) -> tuple[str, str]:
@@ -73,7 +86,26 @@ def _load_module(name: str, root: Path) -> ModuleType:
     except (Exception, SystemExit) as error:
         raise CallInvalid(_import_raised(name, error, root)) from None
     _refuse_foreign(top, root)
+    if (
+        isinstance(module, ModuleType) and (stamp := _stamp(module)) is not None
+    ):  # it may have put anything in its place
+        _LOADED.setdefault(module, stamp)
     return module
+
+
+def staleness(module: ModuleType) -> str:
+    """What to add to a complaint about a module whose file was edited since; else nothing."""
+    loaded = _LOADED.get(module) if isinstance(module, ModuleType) else None
+    if loaded is None or _stamp(module) in (None, loaded):
+        return ""
+    return f"; {module.__name__} was edited since this process loaded it: a restart takes the new code"
+
+
+def _stamp(module: ModuleType) -> tuple[int, int] | None:
+    with suppress(OSError, TypeError):
+        status = os.stat(module.__file__ or "")
+        return status.st_mtime_ns, status.st_size
+    return None
 
 
 def find_function(module: ModuleType, dotted: str) -> Callable[..., Any]:
@@ -82,9 +114,11 @@ def find_function(module: ModuleType, dotted: str) -> Callable[..., Any]:
         found = reduce(getattr, dotted.split("."), module)
     except AttributeError:
         named = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
-        raise CallInvalid(_missing(f"no function {dotted!r} in {module.__name__}", dotted, named)) from None
+        what = _missing(f"no function {dotted!r} in {module.__name__}", dotted, named)
+        raise CallInvalid(f"{what}{staleness(module)}") from None
     if not callable(found):
-        raise CallInvalid(f"{module.__name__}:{dotted} is of type {type(found).__name__}, not a function")
+        kind = type(found).__name__
+        raise CallInvalid(f"{module.__name__}:{dotted} is of type {kind}, not a function{staleness(module)}")
     return found
 
 

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from scheduler.config.arguments import CallInvalid, argument_problems
-from scheduler.config.callables import find_function, load_module, split_call
+from scheduler.config.callables import find_function, load_module, split_call, staleness
 from scheduler.config.jobs_file import Draft
 from scheduler.config.plan import Called, Plan, among, in_file_order
 from scheduler.core.errors import Problem
@@ -35,20 +35,20 @@ def _check(plan: Plan, calls: Iterable[Called]) -> Iterator[Problem]:
 def _check_call(plan: Plan, called: Called, modules: dict[str, ModuleType | CallInvalid]) -> Iterator[Problem]:
     path = f"jobs.{called.job}"
     try:
-        function = _function(plan, called.call, modules)
+        module, function = _function(plan, called.call, modules)
     except CallInvalid as error:
         yield plan.problem(f"{path}.call", str(error))
         return
     for problem in argument_problems(function, called.args or {}):
         if called.args is None and problem.name is not None:
             continue
-        if problem.name is None:
-            yield plan.problem(f"{path}.call", problem.message)
-        else:
-            yield plan.problem(f"{path}.args.{problem.name}", problem.message)
+        key = "call" if problem.name is None else f"args.{problem.name}"
+        yield plan.problem(f"{path}.{key}", f"{problem.message}{staleness(module)}")
 
 
-def _function(plan: Plan, call: str, modules: dict[str, ModuleType | CallInvalid]) -> Callable[..., Any]:
+def _function(
+    plan: Plan, call: str, modules: dict[str, ModuleType | CallInvalid]
+) -> tuple[ModuleType, Callable[..., Any]]:
     module_name, function_name = split_call(call)
     module = modules.get(module_name)
     if module is None:
@@ -60,4 +60,4 @@ def _function(plan: Plan, call: str, modules: dict[str, ModuleType | CallInvalid
         modules[module_name] = module
     if isinstance(module, CallInvalid):
         raise module
-    return find_function(module, function_name)
+    return module, find_function(module, function_name)

@@ -157,3 +157,21 @@ def test_all_of_an_entry_at_once(root: Path, entry: str, keys: list[str]) -> Non
     (root / "jobs.yaml").write_text(f"version: 1\njobs:\n  j: {entry}\n", encoding="utf-8")
     found = [problem.path.removeprefix("jobs.j.") for problem in check_draft(read(root / "jobs.yaml"))]
     assert sorted(found) == sorted(keys)
+
+
+def test_new_code_in_a_loaded_module_takes_a_restart_and_that_is_said(root: Path) -> None:
+    """A living replica checks an edit against the modules that it has; a command has them anew."""
+    path, bread = root / "jobs.yaml", root / "bakery" / "bread.py"
+    path.write_text("version: 1\njobs:\n  a: {call: bakery.bread:bake, args: {loaves: 1}}\n", encoding="utf-8")
+    assert check_draft(read(path)) == ()
+    path.write_text(
+        "version: 1\njobs:\n  a: {call: bakery.bread:late}\n  b: {call: bakery.bread:bake, args: {lves: 1}}\n",
+        encoding="utf-8",
+    )
+    note = "; bakery.bread was edited since this process loaded it: a restart takes the new code"
+    assert not any(note in problem.message for problem in check_draft(read(path))), "nothing was edited yet"
+    bread.write_text("def late(ctx): ...\ndef bake(ctx, lves: int): ...\n", encoding="utf-8")
+    late, unknown, missing = check_draft(read(path))
+    assert late.message == f"no function 'late' in bakery.bread (there are: bake){note}"
+    assert unknown.message.endswith(note)
+    assert missing.message.endswith(note)
