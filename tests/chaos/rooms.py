@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from patience import PATIENT, connect_deadline
 from proxy import Proxy
 from replicas import HERE, eventually, jobs_file
 from scene import Scene
@@ -41,8 +42,9 @@ class Rooms:
         plan = parse(jobs_file(work=work).encode(), "jobs.yaml", HERE / "bodies")
         mine = Settings(**{"replica": "cut", "lease": 60.0, "seats": 4, **settings})
         self.parts, _ = Soloist(mine, plan, self.proxy.url, (self.events.append,)).wire()
-        self.parts.follower.start()
-        self.parts.keeper.step()
+        with connect_deadline(PATIENT):  # what connects once; a step that lost its connection is made again
+            self.parts.follower.start()
+            self.parts.keeper.step()
 
     def close(self) -> None:
         self.gate.touch()
@@ -64,9 +66,10 @@ class Rooms:
         self.facts.sql("DELETE FROM soloist.attempt")
         self.facts.sql("DELETE FROM soloist.run")
         self.watermark("0 s")
-        for _ in range(2):
-            self.move()
-        self._prepare()
+        with connect_deadline(PATIENT):
+            for _ in range(2):
+                self.move()
+            self._prepare()
         self.events.clear()
 
     def _prepare(self) -> None:
@@ -116,7 +119,7 @@ class Rooms:
     def bodies(self) -> int:
         """How many have begun."""
         text = self.effects.read_text() if self.effects.exists() else ""
-        return sum(line.startswith("begin") for line in text.splitlines())
+        return sum(line.startswith("begin") for line in text.split("\n")[:-1])
 
     def said(self, kind: type[Event]) -> list[Event]:
         return [event for event in list(self.events) if isinstance(event, kind)]

@@ -26,9 +26,8 @@ from chaos.history import Finding, check
 from chaos.slot import Slot
 from chaos.storm_jobs import EVERY, Job, at_rest, storm_jobs
 from own_server import OwnServer
+from patience import give_schema
 from replicas import Fleet, Nursery, Replica, eventually, jobs_file
-
-from scheduler.store.migrate import migrate
 
 
 class Storm:
@@ -49,7 +48,7 @@ class Storm:
         statements: Path | None = None,
     ) -> None:
         self.server, self._weather, self._statements = server, weather, statements
-        migrate(server.url)
+        give_schema(server.url)
         self.fleet = Fleet(nursery, folder, server.url)
         known = storm_jobs(self.fleet.effects)
         self.jobs: dict[str, Job] = {name: known[name] for name in jobs or known}
@@ -111,7 +110,8 @@ class Storm:
         with suppress(pytest.fail.Exception):  # the checker says better what has not ended
             eventually(lambda: not self.fleet.sql(live), "all runs have ended", 60)
         for replica in last:
-            replica.signal(signal.SIGTERM)
+            with suppress(ProcessLookupError):  # how it ended is said when it is buried
+                replica.signal(signal.SIGTERM)
         for replica in last:
             self._await_end(replica)
         return marks

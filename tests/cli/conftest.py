@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 from desk import JOBS, Desk, clean_environment, end_server, end_tree
+from patience import patient_connections
 from preloaded import Preloaded
 from scene import Scene
+
+__all__ = ["patient_connections"]
 
 
 @pytest.fixture(scope="session")

@@ -120,5 +120,9 @@ if __name__ == "__main__":
     for module in pkgutil.walk_packages(scheduler.__path__, "scheduler."):
         if not module.name.endswith(("__main__", ".env")) and ".versions." not in module.name:
             importlib.import_module(module.name)
+    from scheduler.store import connect, engine
+
+    # as in `patience`: a command connects once, and a pause of the machine is no answer
+    connect.CONNECT_DEADLINE = engine.CONNECT_DEADLINE = 60.0
     gc.freeze()  # no collection in a copy touches, and so copies, what is loaded
     serve(socket.socket(fileno=int(sys.argv[1])))

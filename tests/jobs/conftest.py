@@ -11,9 +11,12 @@ import psycopg
 import pytest
 import uuid_utils
 from handmade_run import TICK, Run
+from patience import patient_connections
 
 from scheduler.core.context import RunInfo
 from scheduler.store.transaction import RunDoor
+
+__all__ = ["patient_connections"]
 
 
 @pytest.fixture

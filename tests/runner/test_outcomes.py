@@ -44,7 +44,7 @@ def _name(way: str) -> str:
 def ended(request: pytest.FixtureRequest, server: Any, template: str) -> Iterator[tuple[Local, Scene]]:
     """All of them at once in one replica, and a neighbour that ticks on; when all have ended."""
     name = f"outcomes_{request.param}"
-    server.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+    server.clone(name, template)
     jobs = {
         _name(way): {"call": "effects:behave", **once(), "args": {"how": way}, "isolation": request.param}
         for way in ENDS

@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from patience import patient_connections
 from scene import Scene
+
+__all__ = ["patient_connections"]
 
 
 @pytest.fixture(scope="module")
 def stage_url(server: Any, template: str, lead: Any) -> Iterator[str]:
     """A migrated database that the tests of one file share: a new one each would cost more than the tests."""
     name = f"stage_store_{os.getpid()}"
-    server.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+    server.clone(name, template)
     server.execute(f"ALTER DATABASE {name} SET TimeZone = 'America/Los_Angeles'")
     server.execute(f"ALTER DATABASE {name} SET search_path = ''")
     yield lead(server.url_of(name))

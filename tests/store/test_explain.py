@@ -196,7 +196,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 def long_history(server: Any, template: str) -> Iterator[psycopg.Connection]:
     """200,000 runs that have ended, their attempts, and a few that live."""
     name = f"history_{os.getpid()}"
-    server.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+    server.clone(name, template)
     with psycopg.connect(server.url_of(name), autocommit=True) as connection:
         connection.execute("SET synchronous_commit = off")
         connection.execute(

@@ -239,7 +239,7 @@ LIVES = {
 def world(request: pytest.FixtureRequest, server: Any, template: str) -> Iterator[World]:
     """A database of its own for each of the lives, reached directly."""
     name = f"costs_{os.getpid()}_{[*LIVES].index(request.param)}"
-    server.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+    server.clone(name, template)
     scene = Scene(server.url_of(name))
     made = World(scene, steps=LIVES[request.param])
     try:
