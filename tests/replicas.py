@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
+from limit import Limit
 from pooler import direct, own_session
 
 HERE = Path(__file__).parent
@@ -27,10 +28,10 @@ MARK = "SOLOIST_TEST_FLEET"
 
 def eventually(fact: Callable[[], Any], what: str, within: float = LIMIT) -> Any:
     """Wait for a fact (anything true) and return it. The limit is there for hangs, not for speed."""
-    end = time.monotonic() + within
+    limit = Limit(within)
     pause = threading.Event()
     while not (found := fact()):
-        if time.monotonic() > end:
+        if limit.over():
             pytest.fail(f"did not come true within {within:g} s: {what}")
         pause.wait(0.02)
     return found
@@ -201,22 +202,25 @@ class Fleet:
 
     def apply(self, jobs: str) -> None:
         """Put the plan in force before any replica lives, so that no tick is older than its job."""
+        from patience import PATIENT, connect_deadline
+
         from scheduler.app import Soloist
         from scheduler.config.jobs_file import parse
         from scheduler.config.settings import Settings
 
         plan = parse(jobs.encode(), "jobs.yaml", HERE / "bodies")
         parts, _ = Soloist(Settings(replica="planner"), plan, self.url).wire()
-        parts.follower.apply()
+        with connect_deadline(PATIENT):
+            parts.follower.apply()
         for kind in parts.kinds.values():
             kind.close()
         self.sql("UPDATE soloist.replica SET stopped_at = now() WHERE name = 'planner'")
 
     def lines(self, first: str | None = None) -> list[list[str]]:
-        """The effects so far, in words; those that begin with `first`."""
+        """The effects so far, in words; those that begin with `first`. A line that is being written is none yet."""
         if not self.effects.exists():
             return []
-        lines = [line.split() for line in self.effects.read_text().splitlines()]
+        lines = [line.split() for line in self.effects.read_text().split("\n")[:-1]]
         return [line for line in lines if first is None or line[0] == first]
 
     def sql(self, statement: str, *params: Any) -> list[Any]:

@@ -38,11 +38,11 @@ def test_a_killed_replicas_run_goes_on_elsewhere(fleet: Fleet, isolation: str) -
 
 
 def test_a_killed_replica_takes_its_children_with_it(fleet: Fleet) -> None:
-    owner = fleet.start(_job(fleet)).ready()
+    owner = fleet.start(_job(fleet), lease=600.0).ready()  # no deadline ends them
     child = int(_begun(fleet)[4])
     assert child in {process.pid for process in owner.children()}
     owner.signal(signal.SIGKILL)
-    eventually(lambda: not fleet.strays(), "zygote and children are gone", 10)
+    eventually(lambda: not fleet.strays(), "zygote and children are gone")
 
 
 @pytest.mark.case("C054")

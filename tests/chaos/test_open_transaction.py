@@ -8,6 +8,8 @@ import psycopg
 import pytest
 from replicas import Fleet, eventually, jobs_file, once
 
+HELD_UP = 45.0  # seconds: the transaction stays open; a statement that waited for it would be a loss after ten
+
 
 def _tick(fleet: Fleet, **fields: object) -> dict[str, object]:
     entry = {"call": "effects:append", "every": "200ms", "overlap": "allow", "isolation": "thread"}
@@ -43,9 +45,9 @@ def test_an_open_transaction_that_enqueued_a_run_holds_up_no_other_job(fleet: Fl
         eventually(lambda: not fleet.sql("SELECT 1 FROM soloist.run WHERE exclusive AND finished_at IS NULL"), "calm")
         _try_enqueue(user, status)
         for _ in range(4):
-            _goes_on(fleet, "other", 5, 9)
+            _goes_on(fleet, "other", 5, HELD_UP)
         if (overlap, status) != ("skip", "queued"):
-            _goes_on(fleet, "enqueued", 5, 9)
+            _goes_on(fleet, "enqueued", 5, HELD_UP)
         user.commit()
     eventually(
         lambda: fleet.sql("SELECT 1 FROM soloist.run WHERE run_key = 'manual:1' AND status = 'succeeded'"), "it ran"
@@ -81,11 +83,14 @@ def test_a_body_that_sits_in_its_transaction_keeps_its_run_and_holds_up_nobody(f
     for _ in range(2):
         fleet.start(jobs, lease=4.0).ready()
     eventually(lambda: fleet.lines("inside"), "it sits in its transaction")
+    meanwhile = 0
     while not fleet.lines("outside"):
-        _goes_on(fleet, "other", 2, 10)
+        _goes_on(fleet, "other", 2, HELD_UP)
+        meanwhile += not fleet.lines("outside")
         assert fleet.sql("SELECT count(*) FROM soloist.run WHERE status = 'running' AND claimed_until < now()") == [
             (0,)
         ]
+    assert meanwhile >= 2, "ticks come while it sits there, and not only afterwards"
     fleet.gate.touch()
     for job in ("sit", "held"):
         eventually(lambda job=job: fleet.statuses(job) == [("succeeded", 1)], f"{job} succeeds at its first attempt")

@@ -109,8 +109,8 @@ def test_a_keeper_whose_answer_hangs_gives_its_session_up_however_long_the_lease
         _renewed(fleet)
         backend = keeper_of(fleet, owner)
         proxy.stall()
-        eventually(lambda: owner.events("PresenceLost"), "the owner gives its session up", 15)
-        eventually(lambda: not child.is_running(), "its body is ended", 5)
+        eventually(lambda: owner.events("PresenceLost"), "the owner gives its session up", 24)
+        eventually(lambda: not child.is_running(), "its body is ended, and not by the lease", 60)
         eventually(lambda: fleet.statuses("work") == [("succeeded", 2)], "attempt 2 succeeds elsewhere")
         assert keeper_of(fleet, owner) == backend
         assert [replica for _, _, replica in fleet.outcomes("work")] == ["owner", "other"]

@@ -23,7 +23,7 @@ from scheduler.edges.sentry import QUEUE, SentryListener
 
 RELEASE = "soloist@0.1.0"
 LIMIT = 1.0
-SLACK = 5.0  # a machine with two busy cores may be late; what is guarded against are 5 s of waiting for each event
+SLACK = 30.0  # a busy machine may be late; what is guarded against are 5 s of waiting for each of a hundred events
 
 
 @pytest.fixture(autouse=True)

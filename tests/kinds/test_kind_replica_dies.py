@@ -42,21 +42,21 @@ def test_kill_9_takes_child_group_daemon_and_zygote(tmp_path: Path, victims: lis
     assert all(alive(pid) for pid in everybody)
     start = time.monotonic()
     victim.process.kill()
-    until(lambda: not any(alive(pid) for pid in everybody), "all are gone", 10)
-    assert time.monotonic() - start < 5, "quickly: long before any lease is over"
+    until(lambda: not any(alive(pid) for pid in everybody), "all are gone")
+    assert time.monotonic() - start < 90, "long before any lease is over"
 
 
 @pytest.mark.parametrize(("call", "rest"), [("family", ["gil"]), ("hold_gil_in_regex", []), ("ignore_term", [])])
 def test_a_frozen_replica_s_bodies_end_at_the_trust_deadline(
     tmp_path: Path, victims: list[Victim], call: str, rest: list[str]
 ) -> None:
-    trust = 2.5
+    trust = 6.0  # by then it has left its mark
     victim = Victim(tmp_path / "f", call, trust, *rest)
     victims.append(victim)
     start = time.monotonic()
     victim.process.send_signal(signal.SIGSTOP)
-    until(lambda: not any(alive(pid) for pid in victim.pids), "all are gone", 10)
-    assert time.monotonic() - start < trust + 5
+    until(lambda: not any(alive(pid) for pid in victim.pids), "all are gone")
+    assert time.monotonic() - start < trust + 60
     assert alive(victim.zygote), "the replica may wake up"
 
 
@@ -67,5 +67,5 @@ def test_the_kernel_ends_a_body_when_replica_and_zygote_die_together(tmp_path: P
     victim.process.send_signal(signal.SIGSTOP)
     subprocess.run(["kill", "-STOP", str(victim.zygote)], check=True)
     subprocess.run(["kill", "-KILL", str(victim.process.pid), str(victim.zygote)], check=True)
-    until(lambda: not alive(child) and not alive(near), "child and group are gone", 10)
+    until(lambda: not alive(child) and not alive(near), "child and group are gone")
     subprocess.run(["kill", "-KILL", str(far)], check=True)  # a daemon alone can outlive both of its keepers

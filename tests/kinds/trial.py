@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from limit import Limit
+
 from scheduler.core.context import RunInfo
 from scheduler.core.model import Ending
 from scheduler.kinds import Body, Execution, Kind
@@ -73,10 +75,10 @@ def run(kind: Kind, call: str, timeout: float | None = None, **args: Any) -> End
 
 def until(fact: Callable[[], Any], what: str, limit: float = LIMIT) -> Any:
     """Wait for something true."""
-    end = time.monotonic() + limit
+    patience = Limit(limit)
     pause = threading.Event()
     while not (found := fact()):
-        assert time.monotonic() < end, f"did not come true: {what}"
+        assert not patience.over(), f"did not come true: {what}"
         pause.wait(0.005)
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+sys.path[:0] = [str(folder) for folder in Path(__file__).parents[:3]]
 
 from trial import ROOT, Trial  # noqa: E402
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from patience import PRODUCTS_OWN, connect_deadline
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from replicas import eventually
+from replicas import LIMIT, eventually
 from scene import Scene
 
 from scheduler.core.errors import DatabaseUnreachable
 from scheduler.core.events import DatabaseLost, DatabaseRegained
 from scheduler.store.connect import connect_once, masked
 from scheduler.store.contact import Contact
-from scheduler.store.engine import Blocked, ContactLost, Refused, Session
+from scheduler.store.engine import CALL_DEADLINE, Blocked, ContactLost, Refused, Session
 from scheduler.store.wakeup import Wakeup
+
+SOONER = CALL_DEADLINE - 1.0  # seconds: a call that has no other deadline ends after one more
 
 
 class Proxy:
@@ -78,14 +81,33 @@ def _session(scene: Scene, url: str) -> Session:
     return made
 
 
+def _fails(call: Callable[[], object], error: type[Exception], within: float = LIMIT) -> None:
+    """It does so by itself. In a thread: waited for in looks, a pause of the machine is no slowness of the call."""
+    ended = threading.Event()
+
+    def make() -> None:
+        with pytest.raises(error):
+            call()
+        ended.set()
+
+    threading.Thread(target=make, daemon=True).start()
+    eventually(ended.is_set, "the call ends", within)
+
+
+@pytest.fixture
+def impatient() -> Iterator[None]:
+    """A new connection is given no longer than the product gives it: that is what ends the call."""
+    with connect_deadline(PRODUCTS_OWN):
+        yield
+
+
 def test_a_call_behind_a_stalled_proxy_ends_at_its_deadline(scene: Scene, proxy: Proxy) -> None:
     session = _session(scene, proxy.url)
     assert session.execute("SELECT 1") == [(1,)]
     proxy.stalled.set()
     begun = time.monotonic()
-    with pytest.raises(ContactLost):
-        session.execute("SELECT 1", deadline=0.5)
-    assert 0.4 < time.monotonic() - begun < 8
+    _fails(lambda: session.execute("SELECT 1", deadline=0.5), ContactLost, SOONER)
+    assert time.monotonic() - begun > 0.4
     proxy.stalled.clear()
     assert session.execute("SELECT 2") == [(2,)]
     assert session.epoch == 2
@@ -93,28 +115,20 @@ def test_a_call_behind_a_stalled_proxy_ends_at_its_deadline(scene: Scene, proxy:
     assert kinds == [DatabaseLost, DatabaseRegained]
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_connection_attempt_behind_a_stalled_proxy_ends(scene: Scene, proxy: Proxy) -> None:
     proxy.stalled.set()
-    begun = time.monotonic()
-    with pytest.raises(ContactLost):
-        _session(scene, proxy.url).execute("SELECT 1", deadline=0.5)
-    assert time.monotonic() - begun < 20
+    session = _session(scene, proxy.url)
+    _fails(lambda: session.execute("SELECT 1", deadline=0.5), ContactLost)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_proxy_that_stalls_right_after_the_connection_ends_too(scene: Scene, proxy: Proxy) -> None:
     """The greeting (LISTEN) is a call like any other."""
     session = _session(scene, proxy.url)
     session.greet_with("LISTEN soloist")
     proxy.stall_at = b"LISTEN"
-    ended = threading.Event()
-
-    def call() -> None:
-        with pytest.raises(ContactLost):
-            session.execute("SELECT 1", deadline=0.5)
-        ended.set()
-
-    threading.Thread(target=call, daemon=True).start()
-    eventually(ended.is_set, "the call ends", 20)
+    _fails(lambda: session.execute("SELECT 1", deadline=0.5), ContactLost)
 
 
 @pytest.mark.own_session
@@ -180,10 +194,7 @@ def test_a_lock_that_somebody_keeps_blocks_for_a_moment_only(scene: Scene) -> No
     session = scene.session()
     with scene.facts.transaction():
         scene.sql("LOCK TABLE soloist.audit")
-        begun = time.monotonic()
-        with pytest.raises(Blocked):
-            session.execute("DELETE FROM soloist.audit")
-        assert time.monotonic() - begun < 8
+        _fails(lambda: session.execute("DELETE FROM soloist.audit"), Blocked, SOONER)
     assert session.execute("DELETE FROM soloist.audit") == []
 
 
@@ -241,5 +252,5 @@ def test_a_wake_and_the_sessions_end_end_the_wait_and_a_notification_is_told(sce
     wait()  # one that came before the wait is not lost
     begun = time.monotonic()
     wakeup.wait(0.2)
-    assert 0.1 < time.monotonic() - begun < 10
+    assert 0.1 < time.monotonic() - begun < 90  # nothing else ends it
     wakeup.close()
