@@ -84,7 +84,7 @@ def _moves_of_zones(deploy: Deploy, early: datetime, late: datetime) -> None:
 
 @pytest.mark.case("C073")
 def test_a_job_that_is_moved_runs_once_a_day_or_once_a_tick(fleet: Fleet) -> None:
-    deploy, early, late = Deploy(fleet), in_seconds(3), in_seconds(25)
+    deploy, early, late = Deploy(fleet), in_seconds(3), in_seconds(45)
     _moves(deploy, early, late)
     _moves_of_zones(deploy, early, late)
     deploy.start_old(early)
