@@ -118,7 +118,8 @@ def test_a_frozen_owner_is_overtaken_by_its_lease_alone(fleet: Fleet, frozen: st
     owner.signal(signal.SIGSTOP)
     if frozen == "group":
         for process in tree:
-            process.suspend()
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
     until = _until(fleet)
     assert _second_attempt(fleet) > until
     assert _taken_over(fleet) == ["lease"]

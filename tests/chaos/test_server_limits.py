@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from cluster import Postgres
+from pooler import direct
 from pulse import accounted, begun, finished, plan, quiet, ticks_go_on
 from replicas import Fleet, Nursery, eventually, jobs_file
 from sessions import NAMES, terminate_all
@@ -122,14 +123,16 @@ def test_a_database_that_ends_what_idles(fleet: Fleet) -> None:
     """Our sessions idle by design, one of them with a lock: they say for themselves what holds for them."""
     name = fleet.sql("SELECT current_database()")[0][0]
     settings = ("idle_session_timeout", "idle_in_transaction_session_timeout", "statement_timeout")
-    for setting in settings:
-        fleet.sql(f"ALTER DATABASE {name} SET {setting} = '700ms'")
-    for _ in range(2):
-        fleet.start(plan(fleet, "2s"), lease=20.0).ready()
-    begun(fleet)
-    ticks_go_on(fleet, 2)
-    for setting in settings:  # for the test's own sessions; those that stand keep theirs
-        fleet.sql(f"ALTER DATABASE {name} RESET {setting}")
+    patient = "-c statement_timeout=0 -c idle_session_timeout=0"
+    with psycopg.connect(direct(fleet.url), autocommit=True, options=patient) as person:
+        for setting in settings:
+            person.execute(f"ALTER DATABASE {name} SET {setting} = '700ms'")
+        for _ in range(2):
+            fleet.start(plan(fleet, "2s"), lease=20.0).ready()
+        begun(fleet)
+        ticks_go_on(fleet, 2)
+        for setting in settings:  # for the test's other sessions; those that stand keep theirs
+            person.execute(f"ALTER DATABASE {name} RESET {setting}")
     assert finished(fleet) == 1
     accounted(fleet, 2.0, once_only=True)
     for replica in fleet.replicas:

@@ -149,11 +149,13 @@ def test_a_start_that_looks_at_the_schema_ends(
     assert isinstance(_ends(lambda: store_migrate.migrate(proxy.url)), DatabaseUnreachable)
 
 
-def test_a_commands_reads_end(stage: Scene, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "PATIENCE", 1.0)
-
+def test_a_commands_reads_end(stage: Scene, proxy: Proxy) -> None:
     def read() -> None:
         with visit(proxy.url, "runs") as connection:
+            line = connection.connection.dbapi_connection
+            assert isinstance(line, connect.Line)
+            assert line.patience == connect.PATIENCE
+            line.patience = 1.0  # from here on: what a visit begins with may take its time
             proxy.stall()
             connection.execute(text("SELECT 1"))
 

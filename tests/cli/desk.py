@@ -8,16 +8,18 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 from preloaded import Preloaded
 
 REPO = Path(__file__).parents[2]
 LIMIT = 60.0
+Said = TypeVar("Said")
 JOBS = """
 def quick(ctx):
     print("hello", ctx.run_key)
@@ -144,6 +146,15 @@ def clean_environment() -> dict[str, str]:
     """A shell's that nobody has set anything of Soloist's in."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("SOLOIST_", "PYTEST_")) and k != "NO_COLOR"}
     return clean | {"PYTHONPATH": str(REPO)}
+
+
+def asked(processes: list[psutil.Process], question: Callable[[psutil.Process], Said]) -> dict[psutil.Process, Said]:
+    """What each of them answers; one that has just gone says nothing."""
+    answers = {}
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            answers[process] = question(process)
+    return answers
 
 
 def end_tree(pid: int) -> None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import psutil
 import pytest
-from desk import REPO, Desk, end_tree
+from desk import REPO, Desk, asked, end_tree
 from replicas import eventually
 from scene import Scene
 
@@ -110,9 +110,8 @@ def test_ctrl_z_stops_nothing(terminal: Terminal, scene: Scene) -> None:
     eventually(lambda: "^Z" in terminal.text, "the key has arrived")
     before = len(scene.rows())
     eventually(lambda: len(scene.rows()) > before + 1, "it ticks on")
-    assert psutil.STATUS_STOPPED not in {
-        child.status() for child in psutil.Process(terminal.process.pid).children(recursive=True)
-    }
+    family = psutil.Process(terminal.process.pid).children(recursive=True)
+    assert psutil.STATUS_STOPPED not in asked(family, psutil.Process.status).values()
     terminal.press(b"\x03")
     said = terminal.wait()
     assert "code 0\n" in said
@@ -121,10 +120,11 @@ def test_ctrl_z_stops_nothing(terminal: Terminal, scene: Scene) -> None:
 
 def in_front(terminal: Terminal) -> psutil.Process:
     """The process between make and the server."""
+    family = psutil.Process(terminal.process.pid).children(recursive=True)
     (found,) = [
         child
-        for child in psutil.Process(terminal.process.pid).children(recursive=True)
-        if any("tcsetpgrp" in word for word in child.cmdline()) and "make" not in child.cmdline()[0]
+        for child, words in asked(family, psutil.Process.cmdline).items()
+        if any("tcsetpgrp" in word for word in words) and "make" not in words[0]
     ]
     return found
 

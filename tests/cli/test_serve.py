@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from desk import REPO, Desk, Running
+from desk import REPO, Desk, Running, asked
 from replicas import eventually
 from scene import Scene
 
@@ -40,7 +40,8 @@ def started(running: Running, count: int = 1) -> None:
 
 
 def replicas_of(running: Running) -> list[psutil.Process]:
-    return [c for c in psutil.Process(running.process.pid).children() if "serve" in c.cmdline()]
+    children = psutil.Process(running.process.pid).children()
+    return [child for child, words in asked(children, psutil.Process.cmdline).items() if "serve" in words]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -72,15 +72,16 @@ def running_endpoint() -> Iterator[Endpoint]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
+            status = endpoint.status  # the next request's may be set as soon as this one is received
             body = self.rfile.read(int(self.headers["Content-Length"]))
             with endpoint.lock:
                 endpoint.requests += 1
             endpoint.asked.set()
             endpoint.answers.wait(60)
-            if endpoint.status == 200:
+            if status == 200:
                 endpoint.receive(body, self.headers.get("Content-Encoding"))
             try:
-                self.send_response(endpoint.status)
+                self.send_response(status)
                 self.send_header("Content-Length", "0")  # a body of its own packet would wait for a delayed ACK
                 self.end_headers()
             except OSError:  # the client did not wait for the answer

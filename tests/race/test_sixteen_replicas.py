@@ -70,7 +70,7 @@ def _no_error_in_any_log(fleet: Fleet, postgres_log: str) -> None:
     """
     assert sum(len(replica.events("AttemptStarted")) for replica in fleet.replicas) == TICKS
     for replica in fleet.replicas:
-        said = [json.loads(line) for line in replica.said().splitlines()]
+        said = [json.loads(line) for line in replica.said().split("\n")[:-1]]
         levels = Counter(line["level"] for line in said if line["event"] not in SLOW_MACHINE)
         assert set(levels) == {"info"}, (replica.name, levels)
     assert [line for line in postgres_log.splitlines() if "ERROR" in line and "canceling statement" not in line] == []

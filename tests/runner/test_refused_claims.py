@@ -170,7 +170,7 @@ def test_an_owner_whose_renewals_are_refused_stops_before_anybody_else_begins(
     assert sickbed.tries() >= 1
     (row,) = facts.rows()
     assert row["attempt"] > 1
-    words = [line.split() for line in seen.read_text().splitlines()]
+    words = [line.split() for line in seen.read_text().split("\n")[:-1]]  # the first body may still be writing
     assert not [word for word in words if word[0] == "end" and word[3] == "1"], "the first body did not come to its end"
     # in a child it may never begin: until that lives, the refused renewal is known
     beats = [n for n, word in enumerate(words) if word[0] == "beat" and word[3] == "1"]
