@@ -75,10 +75,12 @@ def _load(path: Path) -> Plan:
 
 
 def _shown(row: Mapping[str, Any], side: str) -> str:
+    from scheduler.config.effective import flow_text
+
     value = row[side]
     if row["count"] > 1:
         return f"and {row['count']:,} more" if side == "old" else ""
-    return "" if value is None else str(value)
+    return "" if value is None else flow_text(value)
 
 
 def _rows(was: Plan, now_is: Plan, after: datetime, until: datetime) -> Iterator[dict[str, Any]]:

@@ -79,17 +79,21 @@ def second(value: datetime) -> str:
 
 
 def span(seconds: float) -> str:
-    """`350ms`, `12.3s`, `4m05s`, `3h20m`, `12d4h`."""
+    """`350ms`, `12.3s`, `4m05s`, `3h20m`, `12d4h`; what is whole has one unit, `4m`."""
     if seconds < 1:
         return f"{seconds * 1000:.0f}ms"
     if seconds < 60:
         return f"{seconds:.1f}s"
     whole = int(seconds)
     if seconds < 3600:
-        return f"{whole // 60}m{whole % 60:02}s"
+        return _units(whole // 60, "m", f"{whole % 60:02}", "s")
     if seconds < 86400:
-        return f"{whole // 3600}h{whole % 3600 // 60:02}m"
-    return f"{whole // 86400}d{whole % 86400 // 3600}h"
+        return _units(whole // 3600, "h", f"{whole % 3600 // 60:02}", "m")
+    return _units(whole // 86400, "d", str(whole % 86400 // 3600), "h")
+
+
+def _units(large: int, unit: str, small: str, smaller: str) -> str:
+    return f"{large}{unit}" if int(small) == 0 else f"{large}{unit}{small}{smaller}"
 
 
 def first_line(text: str) -> str:

@@ -19,7 +19,7 @@ from typing import Any, get_args, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
-from scheduler.config.secrets import is_reference
+from scheduler.config.secrets import almost_reference, is_reference
 from scheduler.core.duration import parse_duration
 from scheduler.core.errors import SoloistError
 
@@ -93,7 +93,8 @@ def _bind(function: Callable[..., Any], args: Mapping[str, Any]) -> tuple[dict[s
             try:
                 bound[name] = _converted(parameter, value)
             except ValueError as error:
-                problems.append(ArgumentProblem(name, str(error)))
+                hint = "; a reference is {env: NAME} or {file: PATH}" if almost_reference(value) else ""
+                problems.append(ArgumentProblem(name, f"{error}{hint}"))
         elif signature.open:
             bound[name] = value
         else:

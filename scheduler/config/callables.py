@@ -86,9 +86,8 @@ def _load_module(name: str, root: Path) -> ModuleType:
     except (Exception, SystemExit) as error:
         raise CallInvalid(_import_raised(name, error, root)) from None
     _refuse_foreign(top, root)
-    if (
-        isinstance(module, ModuleType) and (stamp := _stamp(module)) is not None
-    ):  # it may have put anything in its place
+    stamp = _stamp(module)
+    if stamp is not None and isinstance(module, ModuleType):  # it may have put anything in its own place
         _LOADED.setdefault(module, stamp)
     return module
 

@@ -16,8 +16,9 @@ _MUST_BE = {
     "list_type": "must be a list, [a, b]",
     "dict_type": "must be a mapping, {key: value}",
     "model_type": "must be a mapping, {key: value}",
-    "missing": "is missing",
 }
+_WRITE = {"version": "version: 1", "jobs": "jobs: {} for none", "call": "call: package.module:function"}
+"""What to write where a key is missing."""
 _OTHER_WORDS = {
     "cron": "schedule",
     "crontab": "schedule",
@@ -51,8 +52,11 @@ def _message(detail: ErrorDetails) -> str:
     kind, value = detail["type"], detail["input"]
     if kind == "value_error":
         return str(detail.get("ctx", {}).get("error", detail["msg"]))
+    if kind == "missing":
+        example = _WRITE.get(str(detail["loc"][-1]))
+        return f"is missing: write {example}" if example else "is missing"
     if kind in _MUST_BE:
-        return _MUST_BE[kind] if kind == "missing" else f"{_MUST_BE[kind]}{_not_what(value)}"
+        return f"{_MUST_BE[kind]}{_not_what(value)}"
     return detail["msg"].removeprefix("Input ")
 
 

@@ -50,6 +50,11 @@ def effective_entry(spec: JobSpec) -> dict[str, Any]:
     return _flat(dict(_entry(spec)))
 
 
+def flow_text(value: Any) -> str:
+    """A value as it stands on one line of the file; a text as it is."""
+    return value if isinstance(value, str) else _flow(value)
+
+
 def _entry(spec: JobSpec) -> Iterator[tuple[str, Any]]:
     """The keys of a job's entry that have a value, as they are written in the file; its own before the shared ones."""
     values = {name: getattr(spec, name) for name in spec.__slots__ if not name.startswith("_")}

@@ -69,7 +69,10 @@ def read(path: Path, root: Path | None = None) -> Draft:
         with path.open("rb") as file:
             text = file.read(LARGEST + 1)
     except OSError as error:
-        raise ConfigInvalid((Problem(str(path), 0, 0, "", f"cannot be read: {error.strerror}"),)) from None
+        why = f"cannot be read: {error.strerror}"
+        if isinstance(error, FileNotFoundError):
+            why += "; --jobs PATH (or SOLOIST_JOBS) names another, and `soloist init` writes a first one"
+        raise ConfigInvalid((Problem(str(path), 0, 0, "", why),)) from None
     return examine(text, str(path), (root or path.parent).absolute())
 
 

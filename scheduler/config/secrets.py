@@ -5,6 +5,7 @@ The spec goes to the database, to logs and to other replicas; so a reference is 
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -41,6 +42,13 @@ def is_reference(value: object) -> bool:
         return False
     ((key, target),) = value.items()
     return key in ("env", "file") and isinstance(target, str)
+
+
+def almost_reference(value: object) -> bool:
+    """Whether `value` looks as if a reference was meant: both keys, a slip in one, or something else than a text."""
+    if not isinstance(value, Mapping) or not 1 <= len(value) <= 2 or is_reference(value):
+        return False
+    return all(difflib.get_close_matches(str(key), ("env", "file"), n=1, cutoff=0.6) for key in value)
 
 
 def resolve_args(args: Mapping[str, Any], root: Path | None = None) -> dict[str, Any]:

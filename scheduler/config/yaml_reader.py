@@ -29,6 +29,7 @@ from ruamel.yaml.events import (
 
 from scheduler.config.scalars import NotAllowed, resolve_scalar
 from scheduler.config.yaml_events import Events, can_be_quick, exact_events, quick_events
+from scheduler.config.yaml_faults import Place, explain
 from scheduler.core.errors import ConfigInvalid, Problem
 
 LARGEST = 8 * 1024 * 1024
@@ -37,7 +38,6 @@ DEEPEST = 20
 LONGEST_KEY = 200
 
 Path = tuple[str, ...]
-Place = tuple[int, int]
 
 _ENTRY = re.compile(r"[,\[{?]|[:-](?=\s)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x84\x86-\x9f\ufffe\uffff]")
@@ -136,26 +136,12 @@ class _Reader:
                 self._last = _place(event)
                 yield event
         except MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            place = self._last if mark is None else (mark.line + 1, mark.column + 1)
-            raise _invalid(self._name, place, self._explain(error, place)) from None
+            raise _invalid(self._name, *explain(error, self._content, self._last)) from None
         except ConfigInvalid:
             raise
         except Exception as error:
             # ruamel answers some broken escapes and directives with bare ValueErrors and the like.
             raise _invalid(self._name, self._last, f"not readable as YAML ({type(error).__name__})") from None
-
-    def _explain(self, error: MarkedYAMLError, place: Place) -> str:
-        lines = re.split(r"\r\n|\r|\n", self._content)
-        line = lines[place[0] - 1] if place[0] <= len(lines) else ""
-        rest = line[place[1] - 1 :]
-        if rest.startswith("\t") or line[: place[1]].endswith("\t"):
-            return "a tab cannot indent YAML: use spaces"
-        if rest[:1] in ("@", "`", "%") or "alias" in str(error.context):
-            return "quote the expression: a value that begins with *, @, % or ` needs quotes in YAML"
-        if "mapping values are not allowed" in str(error.problem):
-            return "a colon inside a value: quote the value (or the line before is indented wrongly)"
-        return "not valid YAML: " + " ".join(str(part) for part in (error.context, error.problem) if part)
 
     def _node(self, event: Event, path: Path) -> Any:
         """The plain value that begins with `event`."""

@@ -178,14 +178,20 @@ def about_herds(jobs: Sequence[JobSpec], now: datetime) -> Iterator[Advice]:
         count += 1
         names = sorted(name for schedule in herds[minute] for name in alike[schedule])
         first = next(iter(herds[minute]))
-        yield Advice(f"jobs.{alike[first][0]}.{_key(first)}", _herd(minute, names))
+        yield Advice(f"jobs.{alike[first][0]}.{_key(first)}", _herd(minute, names, {_key(s) for s in herds[minute]}))
 
 
-def _herd(minute: datetime, names: list[str]) -> str:
+def _herd(minute: datetime, names: list[str], keys: set[str]) -> str:
+    """`keys`: those by which they tick, for each has a way of its own to be spread."""
     some = ", ".join(names[:3])
+    ways = ["jitter"]
+    if "schedule" in keys:
+        ways.append("H in the minute field" if keys == {"schedule"} else "H in the minute field of schedule")
+    if "every" in keys:
+        ways.append("anchor" if keys == {"every"} else "anchor beside every")
     return (
         f"{len(names)} jobs start in the same minute, {minute:%Y-%m-%dT%H:%MZ} ({some} and {len(names) - 3} more): "
-        "spread them, by jitter or by H in the minute field"
+        f"spread them, by {' or by '.join(ways)}"
     )
 
 

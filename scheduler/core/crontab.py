@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import lru_cache
@@ -29,6 +30,8 @@ _LONGEST_MONTH_DAYS = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _PREFIX = re.compile(r"(?:CRON_)?TZ=", re.IGNORECASE)
 _ITEM = re.compile(r"(?P<range>\*|[0-9a-z]+(?:-[0-9a-z]+)?)(?:/(?P<step>[0-9]{1,4}))?")
 _HASHED = re.compile(r"h(?![a-z])")
+_CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
+_STEP = re.compile(r"\*/([0-9]{1,2})")
 _QUARTZ = re.compile(r"[0-9]*(?:l|w|lw)")
 
 
@@ -99,9 +102,13 @@ class Field:
             return self.words.index(word) + self.low
         if not word.isdigit():
             self.refuse(text, self._unknown_word(word))
-        if len(word) > 4 or not self.low <= int(word) <= self.high:
-            self.refuse(text, f"{word if len(word) <= 20 else word[:20] + '…'} is not in {self.low}-{self.high}")
-        return int(word)
+        number = int(word[:100])
+        if len(word) > 4 or not self.low <= number <= self.high:
+            shown = word if len(word) <= 20 else f"{word[:20]}…"
+            if len(word) <= 100 and self.low <= number <= self.high:
+                self.refuse(text, f"{shown} has too many leading zeros: write {number}")
+            self.refuse(text, f"{shown} is not in {self.low}-{self.high}")
+        return number
 
     def _unknown_word(self, word: str) -> str:
         if _QUARTZ.fullmatch(word):
@@ -180,7 +187,7 @@ def split_fields(expression: str) -> list[str]:
         raise ValueError(f"the expression has {len(text)} characters; {_LONGEST} hold every list that there can be")
     odd = next((mark for mark in text if not (" " <= mark <= "~" or mark == "\t")), None)
     if odd is not None:
-        raise ValueError(f"{odd!r} (U+{ord(odd):04X}) is not allowed: a cron expression is plain ASCII")
+        raise ValueError(f"{odd!r} (U+{ord(odd):04X}) is not allowed: a cron expression is plain ASCII{_plainer(odd)}")
     if _PREFIX.match(text):
         raise ValueError("a zone inside the expression is not allowed: use the `timezone:` key")
     if text.startswith("@"):
@@ -191,12 +198,31 @@ def split_fields(expression: str) -> list[str]:
     raise ValueError(_wrong_count(parts))
 
 
+def _plainer(odd: str) -> str:
+    """What to write for a character that a word processor or a web page put there."""
+    plain = unicodedata.normalize("NFKC", odd)
+    kind = unicodedata.category(odd)
+    if kind == "Pd" or odd == "\u2212":
+        return "; write -"
+    if kind in ("Zs", "Zl", "Zp"):
+        return "; write a space"
+    if kind == "Nd":
+        return f"; write {unicodedata.digit(odd)}"
+    if kind == "Cf":
+        return "; it is invisible, delete it"
+    return f"; write {plain}" if len(plain) == 1 and "!" <= plain <= "~" else ""
+
+
 def _wrong_count(parts: list[str]) -> str:
     if not parts:
         return "the expression is empty; write five fields, e.g. 0 3 * * * for 03:00 every day"
     why = f"expected 5 fields (minute hour day month weekday), got {len(parts)}"
     if len(parts) > 5:
-        why += "; there is no field for seconds or years (for seconds use `every:`, e.g. every: 10s)"
+        step = _STEP.fullmatch(parts[0])
+        seconds = step[1] if step and 0 < int(step[1]) < 60 else "10"
+        why += f"; there is no field for seconds or years (for seconds use `every:`, e.g. every: {seconds}s)"
+    if len(parts) == 1 and (clock := _CLOCK.fullmatch(parts[0])):
+        why += f"; for {parts[0]} every day write {int(clock[2])} {int(clock[1])} * * *"
     return why
 
 

@@ -11,6 +11,7 @@ _SHAPE = re.compile(
 )
 _BARE = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _CLOCK = re.compile(r"[0-9]+:[0-9:.]+")
+_WEEKS = re.compile(r"([0-9]{1,9})w")
 _FORMS = "write whole numbers with units, the largest first: 500ms, 90s, 15m, 1h30m, 30d"
 LONGEST = 3660 * 86400.0
 """Ten years and a little: nobody means more, and a slip of the unit stays visible."""
@@ -24,6 +25,8 @@ def parse_duration(text: str) -> float:
     if _CLOCK.fullmatch(text):
         # `1:30` is 90 seconds to some and 90 minutes to others, so nobody's reading is taken.
         raise ValueError(f"{shown!r} is not a duration: write 1h30m or 1m30s, not 1:30")
+    if weeks := _WEEKS.fullmatch(text):
+        raise ValueError(f"{shown!r} is not a duration: weeks are unknown, write {int(weeks[1]) * 7}d")
     found = _SHAPE.fullmatch(text)
     if found is None or not text:
         raise ValueError(f"{shown!r} is not a duration: {_FORMS}")

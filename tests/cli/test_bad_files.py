@@ -16,7 +16,7 @@ def bomb() -> bytes:
 
 CASES: dict[str, list[tuple[bytes, list[str]]]] = {
     "C106": [
-        (HEAD + b"    schedule: */5 * * * *\n", ["jobs.yaml:5:", "quote the expression"]),
+        (HEAD + b"    schedule: */5 * * * *\n", ["jobs.yaml:5:15: ", "quote the expression"]),
         (HEAD + b"    schedule: @daily\n", ["jobs.yaml:5:15: ", "quote the expression"]),
     ],
     "C108": [

@@ -102,6 +102,15 @@ def test_a_diff_to_read(edited: Desk) -> None:
     ]
 
 
+def test_values_are_shown_as_the_file_has_them(desk: Desk) -> None:
+    desk.write(a={"call": "work:slow", "args": {"seconds": 1, "on": True}})
+    (desk.folder / "old.yaml").write_text(
+        "version: 1\njobs: {a: {call: 'work:slow', args: {seconds: {env: HOME}, on: [1, null]}}}\n"
+    )
+    lines = [line.split(None, 3)[2:] for line in desk.run("diff", "old.yaml").out.splitlines()[1:]]
+    assert lines == [["args.seconds", "{env: HOME}  1"], ["args.on", "[1, null]    true"]]
+
+
 def test_the_old_file_may_come_from_git(edited: Desk) -> None:
     command = [sys.executable, "-m", "scheduler", "diff", "-", "--after", AFTER, "-o", "json"]
     done = subprocess.run(

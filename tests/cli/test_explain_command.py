@@ -128,7 +128,7 @@ def test_it_was_missed(plan: Scene, ask: Ask) -> None:
     answer = ask(hour(-19))
     assert answer.answer == "skipped"
     assert "missed: a replica came to it 19h" in answer.text
-    assert "grace 1m00s" in answer.text
+    assert "grace 1m)" in answer.text
 
 
 @pytest.mark.parametrize(("reason", "said"), [("stale_config", "removed or changed"), ("job", "nothing to do")])
@@ -322,7 +322,7 @@ def test_its_row_was_purged(plan: Scene, ask: Ask) -> None:
     plan.sql("""UPDATE soloist.config SET retention = '{"succeeded": 7200, "failed": null, "skipped": 86400}'""")
     answer = ask(hour(-25))
     assert answer.answer == "purged"
-    assert "from 2h00m on" in answer.text
+    assert "from 2h on" in answer.text
     plan.sql("UPDATE soloist.config SET retention = '{}'")
     assert ask(hour(-25)).answer == "unclaimed"
 

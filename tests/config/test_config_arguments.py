@@ -149,6 +149,20 @@ def test_a_reference_counts_as_text(name: str) -> None:
     assert check_args(build, {"directory": "x", name: REFERENCE}) == []
 
 
+ALMOST = [{"env": "A", "file": "B"}, {"envv": "A"}, {"File": "/run/x"}, {"env": 5}, {"files": "x"}]
+
+
+@pytest.mark.parametrize("value", ALMOST)
+def test_what_looks_like_a_reference_is_told_how_to_be_one(value: Any) -> None:
+    (problem,) = check_args(build, {"directory": value})
+    assert problem.endswith("; a reference is {env: NAME} or {file: PATH}")
+
+
+@pytest.mark.parametrize("value", [{"name": "x"}, {}, {"env": "A", "file": "B", "x": "y"}, 5])
+def test_what_does_not_is_not(value: Any) -> None:
+    assert "reference" not in check_args(build, {"directory": value})[0]
+
+
 def test_a_reference_inside_a_list_counts_as_text() -> None:
     assert check_args(build, {"directory": "x", "names": ["a", {"file": "/run/x"}]}) == []
 

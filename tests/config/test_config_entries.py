@@ -70,7 +70,39 @@ ENTRIES = [
     ("schedule: '@every 5m'", "schedule: @every is not a cron expression; use the `every:` key, e.g. every: 5m"),
     ("schedule: 0 22-2 * * *", "schedule: hour '22-2': the range 22-2 runs backwards and does not wrap; write 22,23,0"),
     ("schedule: ０ 3 * * *", "schedule: '０' (U+FF10) is not allowed: a cron expression is plain ASCII"),
-    ("schedule: 0 9–17 * * *", "schedule: '–' (U+2013) is not allowed: a cron expression is plain ASCII"),
+    ("schedule: 0 9–17 * * *", "schedule: '–' (U+2013) is not allowed: a cron expression is plain ASCII; write -"),
+    (
+        "schedule: 0 9\u221217 * * *",
+        "schedule: '\u2212' (U+2212) is not allowed: a cron expression is plain ASCII; write -",
+    ),
+    (
+        "schedule: 0\u00a03 * * *",
+        "schedule: '\\xa0' (U+00A0) is not allowed: a cron expression is plain ASCII; write a sp",
+    ),
+    (
+        "schedule: 0\u200b3 * * *",
+        "schedule: '\\u200b' (U+200B) is not allowed: a cron expression is plain ASCII; it is",
+    ),
+    ("schedule: ٣ 3 * * *", "schedule: '٣' (U+0663) is not allowed: a cron expression is plain ASCII; write 3"),
+    ("schedule: 0 3 ＊ * *", "schedule: '＊' (U+FF0A) is not allowed: a cron expression is plain ASCII; write *"),
+    ("schedule: é 3 * * *", "schedule: 'é' (U+00E9) is not allowed: a cron expression is plain ASCII"),
+    (
+        "schedule: 03:00",
+        "schedule: expected 5 fields (minute hour day month weekday), got 1; for 03:00 every day write 0 3 ",
+    ),
+    (
+        "schedule: '23:30'",
+        "schedule: expected 5 fields (minute hour day month weekday), got 1; for 23:30 every day write 30 ",
+    ),
+    (
+        "schedule: '*/30 * * * * *'",
+        "schedule: expected 5 fields (minute hour day month weekday), got 6; there is no field "
+        "for seconds or years (for seconds use `every:`, e.g. every: 30s)",
+    ),
+    ("schedule: 00000005 3 * * *", "schedule: minute '00000005': 00000005 has too many leading zeros: write 5"),
+    ("schedule: 00000065 3 * * *", "schedule: minute '00000065': 00000065 is not in 0-59"),
+    ("every: 1w", "every: '1w' is not a duration: weeks are unknown, write 7d"),
+    ("timeout: 2w", "timeout: '2w' is not a duration: weeks are unknown, write 14d"),
     ("schedule: h 3 * * *", "schedule: minute 'h': `H` for a value made of the job's name is written in upper case"),
     ("schedule: H/61 3 * * *", "schedule: minute 'H/61': a step of 61 is not in 1-60"),
     ("schedule: 0 0 H(1-31) * *", "schedule: day of month 'H(1-31)': `H` stays within 1-28"),

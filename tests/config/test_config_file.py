@@ -137,15 +137,16 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "jobs.yaml"
     if kind == "folder":
         path.mkdir()
-    with pytest.raises(ConfigInvalid, match=r"jobs\.yaml: cannot be read: "):
+    with pytest.raises(ConfigInvalid, match=r"jobs\.yaml: cannot be read: ") as caught:
         load(path)
+    assert ("`soloist init` writes a first one" in str(caught.value)) is (kind == "absent")
 
 
 WHOLE = [
     ("- a\n", "jobs.yaml:1:1: the file must be a mapping"),
     ("hello\n", "jobs.yaml:1:1: the file must be a mapping"),
-    ("version: 1\n", "jobs.yaml:1:1: jobs: is missing"),
-    ("jobs: {}\n", "jobs.yaml:1:1: version: is missing"),
+    ("version: 1\n", "jobs.yaml:1:1: jobs: is missing: write jobs: {} for none"),
+    ("jobs: {}\n", "jobs.yaml:1:1: version: is missing: write version: 1"),
     ("version: 1\njobs:\n", "jobs.yaml:2:1: jobs: must be a mapping, {key: value} (it is empty)"),
     ("version: 1\njobs: [{name: a}]\n", "jobs.yaml:2:1: jobs: must be a mapping, {key: value}, not a list"),
     ("version: 2\njobs: {}\n", "jobs.yaml:1:1: version: must be 1"),
@@ -159,7 +160,7 @@ WHOLE = [
     ("version: 1\njobs: {}\nretention: {lost: 3d}\n", "jobs.yaml:3:13: retention.lost: unknown key"),
     ("version: 1\njobs: {a: 5}\n", "jobs.yaml:2:8: jobs.a: a job must be a mapping"),
     ("version: 1\njobs: {a: }\n", "jobs.yaml:2:8: jobs.a: a job must be a mapping"),
-    ("version: 1\njobs: {a: {}}\n", "jobs.yaml:2:8: jobs.a.call: is missing"),
+    ("version: 1\njobs: {a: {}}\n", "jobs.yaml:2:8: jobs.a.call: is missing: write call: package.module:function"),
 ]
 
 

@@ -34,6 +34,8 @@ THE_READER_ALONE = {
     "schedule: 0 0 30 2 *",
     "schedule: 0 22-2 * * *",
     "schedule: h 3 * * *",
+    "schedule: 00000005 3 * * *",
+    "schedule: 00000065 3 * * *",
     "schedule: H/61 3 * * *",
     "schedule: 0 0 H(1-31) * *",
     "every: 50ms",

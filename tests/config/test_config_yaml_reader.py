@@ -7,10 +7,14 @@ import pytest
 from scheduler.config.yaml_reader import LARGEST, read_yaml
 from scheduler.core.errors import ConfigInvalid
 
+SLIP = "this line is indented differently from its neighbours"
 UNREADABLE = [
     # unquoted cron expressions, the classic
-    (b"a:\n  schedule: */5 * * * *\n", "f.yaml:2:", "quote the expression"),
-    (b"a:\n  schedule: * * * * *\n", "f.yaml:2:", "quote the expression"),
+    (b"a:\n  schedule: */5 * * * *\n", "f.yaml:2:13", "quote the expression"),
+    (b"a:\n  schedule: */15,*/20 * * * *\n", "f.yaml:2:13", "quote the expression"),
+    (b"a:\n  schedule: * * * * *\n", "f.yaml:2:13", "quote the expression"),
+    (b"a: {call: x, schedule: */5 * * * *, every: 1}\n", "f.yaml:1:24", "quote the expression"),
+    (b"- schedule: */5 * * * *\n", "f.yaml:1:13", "quote the expression"),
     (b"a:\n  schedule: @daily\n", "f.yaml:2:13", "quote the expression"),
     (b"a: `date`\n", "f.yaml:1:4", "quote"),
     # encodings and invisible characters
@@ -33,6 +37,15 @@ UNREADABLE = [
     (b"a: [1, 2\n", "f.yaml:", "not valid YAML"),
     (b"{a: 1}}\n", "f.yaml:1:7", "not valid YAML"),
     (b'a: "\\U99999999"\n', "f.yaml:1:", "not readable as YAML"),
+    # a slip of the indent
+    (b"a:\n  b: 1\n c: 2\n", "f.yaml:3:2: ", f"{SLIP}: line 2 begins at column 3, this one at column 2"),
+    (b"a:\n  b: 1\n\n  # c\n c: 2\n", "f.yaml:5:2: ", f"{SLIP}: line 2 begins at column 3, this one at column 2"),
+    (b"a:\n  b:\n    c: 1\n   d: 2\n", "f.yaml:4:4: ", f"{SLIP}: line 3 begins at column 5, this one at column 4"),
+    (b"a:\n  b: x\n   c: 2\n", "f.yaml:3:4: ", f"{SLIP}: line 2 begins at column 3, this one at column 4 (if this"),
+    (b"a:\n  - x\n - y\n", "f.yaml:3:2: ", f"{SLIP}: line 2 begins at column 3, this one at column 2"),
+    (b" a: 1\nb: 2\n", "f.yaml:2:1: ", f"{SLIP}: line 1 begins at column 2, this one at column 1"),
+    (b"a: 1\n- b\n", "f.yaml:2:1: ", "not valid YAML"),
+    (b'a: "x" y\n', "f.yaml:1:8: ", "not valid YAML"),
     # sizes
     (b"[" * 30 + b"]" * 30, "f.yaml:1:22", "nested deeper than 20 levels"),
     (b"#" * (LARGEST + 1), "f.yaml:1:1", "larger than 8 MiB"),

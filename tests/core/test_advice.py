@@ -10,7 +10,7 @@ from scheduler.config.jobs_file import parse
 from scheduler.core.advice import about_herds, advise
 from scheduler.core.clock_changes import Mark, mark_of
 from scheduler.core.model import JobSpec
-from scheduler.core.schedule import Cron, Every, Schedule, next_after
+from scheduler.core.schedule import At, Cron, Every, Schedule, next_after
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
 GAP = "02:30 does not exist on 2027-03-28 in Europe/Berlin (the clocks jump to 03:00): "
@@ -167,7 +167,7 @@ def test_herds() -> None:
     assert herd(*[daily] * 19, *others) == [], "nineteen are none"
     (message,) = herd(*[daily] * 20, *others)
     assert message.startswith("20 jobs start in the same minute, 2026-11-30T00:00Z (j00, j01, j02 and 17 more): ")
-    assert "jitter" in message
+    assert message.endswith(": spread them, by jitter or by H in the minute field")
     assert herd(*[daily] * 20, jitter=60.0) == [], "they are spread already"
     assert herd(*[daily] * 9) == [], "a handful is none either"
     assert len(herd(*[daily] * 6, *others[:5])) == 1, "more than half"
@@ -178,6 +178,17 @@ def test_a_herd_of_different_schedules_is_told_once() -> None:
     hourly = [Cron("0 * * * *", "UTC"), Every(3600.0), Cron("*/30 * * * *", "Asia/Tokyo")] * 7
     (message,) = herd(*hourly)
     assert message.startswith("21 jobs start in the same minute, 2026-11-29T13:00Z")
+    assert message.endswith(
+        ": spread them, by jitter or by H in the minute field of schedule or by anchor beside every"
+    )
+
+
+def test_a_herd_is_told_what_its_own_schedules_can_do() -> None:
+    """`H` is a matter of crontab lines alone."""
+    (message,) = herd(*[Every(86400.0)] * 20)
+    assert message.endswith(": spread them, by jitter or by anchor")
+    (message,) = herd(*[At(NOW + timedelta(hours=1))] * 20)
+    assert message.endswith(": spread them, by jitter")
 
 
 def test_looking_for_herds_ends() -> None:
