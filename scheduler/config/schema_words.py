@@ -34,7 +34,7 @@ WORDS = {
     "retry.max": "The longest wait between two tries.",
     "job.overlap": (
         "What a tick does while an earlier run is active: skip, wait its turn (queue: one at the most, queue_all: "
-        "each), cancel that run (replace), or run beside it (allow)."
+        "each), ask that run to end (replace), or run beside it (allow)."
     ),
     "job.after_crash": "After an unclear death: run again (at least once), or ask a person (at most once).",
     "job.crash_limit": "Crashes of one run after which it has failed.",

@@ -15,6 +15,7 @@ from scheduler.core.dst import Dst, DstGap, DstOverlap
 from scheduler.core.model import JobSpec
 from scheduler.core.schedule import Cron, due, next_after, parse_cron
 from scheduler.core.zones import load_zone
+from scheduler.kinds.python import Graces
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "schedules.md").read_text(encoding="utf-8")
 NEW_YORK = "America/New_York"
@@ -104,3 +105,9 @@ def test_what_the_text_says_of_lines() -> None:
         assert refused.split()[-1 if refused[0] == "0" else 0]
         with pytest.raises(ValueError, match=r"\S"):
             parse_cron(refused, "UTC")
+
+
+def test_the_graces_of_a_run_that_is_asked_to_end() -> None:
+    text, graces = " ".join(DOCUMENT.split()), Graces()
+    assert f"One that never looks goes on for {graces.cancel:g} s; then its process gets a SIGTERM" in text
+    assert f"{graces.term:g} s later its whole group is killed" in text
