@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import reduce
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,6 +28,8 @@ from scheduler.config.arguments import CallInvalid, bind_args, check_args
 _IMPORTING = threading.RLock()
 _LOADED: WeakKeyDictionary[ModuleType, tuple[int, int]] = WeakKeyDictionary()
 """The modules' files as they were when they were loaded here: an edit of one is seen by a new process alone."""
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+_STDLIB = Path(os.__file__).parent
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _CALL = re.compile(rf"(?P<module>{_NAME}(?:\.{_NAME})*):(?P<function>{_NAME}(?:\.{_NAME})*)")
 
@@ -147,16 +150,20 @@ def _not_in_root(top: str, root: Path) -> str:
     what = _missing(f"no package or module {top!r} in {root}", top, _modules_in(root))
     if _lies_in(Path.cwd(), top):
         return f"{what}; there is one in the working directory: start with --root . (or SOLOIST_ROOT={Path.cwd()})"
-    if _is_installed(top):
+    spec = _found_by_import(top)
+    if spec is None:
+        return what if "did you mean" in what else f"{what}; --root DIR (or SOLOIST_ROOT) names another folder"
+    folder = next((Path(place).parent for place in spec.submodule_search_locations or [spec.origin or ""]), Path())
+    if not folder.is_absolute() or _INSTALLED.intersection(folder.parts) or folder.is_relative_to(_STDLIB):
         return f"{what}; the installed {top!r} is not called: put a function that calls it into a module there"
-    return what if "did you mean" in what else f"{what}; --root DIR (or SOLOIST_ROOT) names another folder"
+    return f"{what}; there is one in {folder}: start with --root {folder} (or SOLOIST_ROOT)"
 
 
-def _is_installed(top: str) -> bool:
-    """Whether an import would find it. A finder of somebody else's may raise anything; then nothing is said of it."""
+def _found_by_import(top: str) -> ModuleSpec | None:
+    """What an import would find. A finder of somebody else's may raise anything; then nothing is said of it."""
     with suppress(Exception):
-        return importlib.util.find_spec(top) is not None
-    return False
+        return importlib.util.find_spec(top)
+    return None
 
 
 def _no_such_module(name: str, root: Path) -> str:

@@ -65,9 +65,16 @@ def test_a_root_that_is_none_is_one_problem(desk: Desk, mount: Mount) -> None:
 
 
 def test_what_is_elsewhere_is_said_to_be_there(desk: Desk, mount: Mount) -> None:
-    mount.write(a={"call": "os:system"}, b={"call": "jubs.greet:hello"}, c={"call": "no_such_package:f"})
-    of_a, of_b, of_c = desk.run("check", "--root", ".").err.splitlines()[:3]
-    assert "the installed 'os' is not called: put a function that calls it into a module there" in of_a
+    mount.write(
+        a={"call": "os:system"},
+        b={"call": "jubs.greet:hello"},
+        c={"call": "no_such_package:f"},
+        d={"call": "pydantic.main:create_model"},
+        e={"call": "sys:exit"},
+    )
+    of_a, of_b, of_c, of_d, of_e = desk.run("check", "--root", ".").err.splitlines()[:5]
+    for name, line in (("os", of_a), ("pydantic", of_d), ("sys", of_e)):
+        assert f"the installed '{name}' is not called: put a function that calls it into a module there" in line
     assert of_b.endswith('(did you mean "jobs"?)')
     assert "--root DIR (or SOLOIST_ROOT) names another folder" in of_c
 
@@ -104,4 +111,4 @@ def test_an_importable_package_is_not_callable_by_that(desk: Desk, mount: Mount)
     command = {"PYTHONPATH": f"{desk.folder}:{REPO}", "SOLOIST_JOBS": str(mount.path)}
     answer = Desk(work, desk.env).run("check", env=command)
     assert answer.code == 3
-    assert "the installed 'jobs' is not called" in answer.err
+    assert f"there is one in {desk.folder}: start with --root {desk.folder} (or SOLOIST_ROOT)" in answer.err
