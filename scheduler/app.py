@@ -130,6 +130,7 @@ class Soloist:
 
     def _let_apply(self, follower: Follower, applier: Applier) -> None:
         follower.apply, follower.cut, follower.tzdata = applier, applier.cut, tzdata_version()
+        follower.retention = self.plan.retention.to_dict()
         follower.migrate = lambda: migrate(self.database_url)
         follower.offer = lambda edit, after: applier.offer(
             PlanFile(edit.config_hash, edit.content, edit.retention, edit.jobs), after

@@ -95,6 +95,21 @@ class Period(StrEnum):
     MONTH = "month"
 
 
+class NoTick(StrEnum):
+    """Why a job has no next tick. `superseded`, `absent`: the file in force has another spec of it, or no such job.
+
+    `over`: its schedule has no tick to come. `at_rest`: it was found not to be ours to tick, and is to be read again.
+    """
+
+    BY_HAND = "by_hand"
+    OVER = "over"
+    PAUSED = "paused"
+    SUPERSEDED = "superseded"
+    ABSENT = "absent"
+    SICK = "sick"
+    AT_REST = "at_rest"
+
+
 class Isolation(StrEnum):
     """Where a Python body runs: in a warm child process, or in a thread of the replica."""
 

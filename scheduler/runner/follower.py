@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
 from scheduler.core.errors import SoloistError
 from scheduler.core.events import JobPlanned, PlanChanged, PlanDelayed
 from scheduler.core.model import JobSpec
 from scheduler.runner.clock import new_id
-from scheduler.runner.edits import Edited, say_edit
+from scheduler.runner.edits import Edited, Former, say_edit
 from scheduler.runner.news import News
 from scheduler.runner.plan import PlanInForce
 from scheduler.runner.reloader import Reloader
@@ -40,6 +40,7 @@ class Follower:
         self._noted: str | None = None  # what the database has been told of our file
         self._making: Callable[[], AbstractContextManager[None]] = nullcontext
         self.tzdata = ""
+        self.retention: Mapping[str, float] = {}  # as the file has it that this replica works by
         self.reloader: Reloader | None = None
         self.apply: Callable[[], Applied]
         self.offer: Callable[[Edited, int], None] = lambda _edit, _after: None
@@ -153,10 +154,11 @@ class Follower:
     def _take(self, edit: Edited | None) -> None:
         applied = self.apply()
         self._in_force = applied.generation if applied.in_force else self._in_force
-        before = self._plan.specs
+        before = Former(self._plan.specs, self.retention)
         self._swap(applied.generation, None if edit is None else edit.jobs)
         if edit is not None:
             self._edit = self._delay = None
+            self.retention = edit.retention
             say_edit(self._room, self._plan, edit, before, applied)
         elif applied.added or applied.changed or applied.removed:
             self._room.bus.publish(
@@ -167,6 +169,7 @@ class Follower:
                     removed=applied.removed,
                 )
             )
+        self._news.standing(applied, told=edit is not None)
         self._news.zones(self.tzdata, applied.tzdata)
 
     def _swap(self, generation: int, specs: tuple[JobSpec, ...] | None = None) -> tuple[store_jobs.KnownJob, ...]:
@@ -190,6 +193,7 @@ class Follower:
                     replica=self._room.owner.name,
                     job=job.spec.name,
                     next_tick=job.next,
+                    no_tick=job.no_tick,
                     due=job.next is not None and job.next <= now,
                     last_run_key=run.run_key if run else None,
                     last_status=run.status if run else None,

@@ -1,13 +1,14 @@
-"""What has changed between two looks at the jobs, told once: pauses, sick schedules, other zone data."""
+"""What has changed between two looks at the jobs, told once: pauses, sick schedules, the file in force, zone data."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 
-from scheduler.core.events import JobPaused, JobResumed, JobSick, ZoneDataDiffers
+from scheduler.core.events import FileInForce, FileSuperseded, JobPaused, JobResumed, JobSick, ZoneDataDiffers
 from scheduler.core.model import SOLOIST
 from scheduler.runner.plan import Planned
 from scheduler.runner.room import Room
+from scheduler.store.apply import Applied
 from scheduler.store.jobs import KnownJob
 from scheduler.store.pauses import Resumed
 
@@ -20,9 +21,10 @@ class News:
         self._paused: dict[str, KnownJob] = {}
         self._resumed: set[str] = set()  # by us, and told
         self._sick: set[str] = set()
+        self._behind = False  # a newer file is in force, and that was told
         self._zones: tuple[str, ...] = ()
 
-    def pauses(self, known: Iterable[KnownJob], names: Container[str]) -> None:
+    def pauses(self, known: Sequence[KnownJob], names: Container[str]) -> None:
         """Who was paused or resumed. What Soloist did by itself is told by the replica that did it."""
         paused = {job.name: job for job in known if job.paused and not job.removed and job.name in names}
         for name, job in paused.items():
@@ -32,7 +34,8 @@ class News:
                 self._bus.publish(
                     JobPaused(replica=self._replica, job=name, by=by, reason=reason, until=job.paused_until)
                 )
-        for name in self._paused.keys() - paused.keys() - self._resumed:
+        ticking = {job.name for job in known if not (job.paused or job.removed) and job.name in names}
+        for name in (self._paused.keys() & ticking) - self._resumed:  # what was removed is no longer paused either
             self._bus.publish(JobResumed(replica=self._replica, job=name))
         self._paused, self._resumed = paused, set()
 
@@ -50,6 +53,17 @@ class News:
         for name in sick.keys() - self._sick:
             self._bus.publish(JobSick(replica=self._replica, job=name, error=sick[name]))
         self._sick = set(sick)
+
+    def standing(self, applied: Applied, *, told: bool) -> None:
+        """Whether our file is in force: where that has changed. `told`: the line about an edit has it already."""
+        behind = not applied.in_force
+        if behind and not (self._behind or told):
+            self._bus.publish(
+                FileSuperseded(replica=self._replica, generation=applied.generation, newest=applied.newest)
+            )
+        if self._behind and not (behind or told):
+            self._bus.publish(FileInForce(replica=self._replica, generation=applied.generation))
+        self._behind = behind
 
     def zones(self, mine: str, others: Sequence[str]) -> None:
         """The versions of the zone data that other live replicas have, where they differ."""

@@ -10,6 +10,7 @@ from datetime import datetime
 from scheduler.core.model import Birth, JobSpec, Overlap
 from scheduler.core.policy import decide_due
 from scheduler.core.schedule import Due, due, next_after
+from scheduler.core.words import NoTick
 from scheduler.store.jobs import KnownJob
 
 
@@ -17,7 +18,7 @@ from scheduler.store.jobs import KnownJob
 class Planned:
     """A job that this replica may tick.
 
-    `watermark`: as last seen in the database. `next`: the first tick after it, None: none to come. `at_rest`: the job
+    `watermark`: as last seen in the database. `next`: the first tick after it, None: none to come. `rest`: why the job
     stands still here: paused, removed, another file's spec is in force, or it is `sick`. Then the calendar could not
     say when it ticks, which must not keep the others from ticking. Moved by the ticker alone. `_following`: the tick
     after `next`, in a tuple once the calendar has been asked for it.
@@ -28,9 +29,21 @@ class Planned:
     spec_hash: str
     watermark: datetime
     next: datetime | None = None
-    at_rest: bool = False
+    rest: NoTick | None = None
     sick: str | None = None
     _following: tuple[datetime | None] | None = None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether it stands still here."""
+        return self.rest is not None
+
+    @property
+    def no_tick(self) -> NoTick | None:
+        """Why there is no next tick; None: there is one."""
+        if self.next is not None or self.rest is not None:
+            return self.rest
+        return NoTick.BY_HAND if self.spec.schedule is None else NoTick.OVER
 
     def births(self, now: datetime) -> tuple[Birth, ...]:
         """How the ticks that are due come into the world."""
@@ -68,12 +81,12 @@ class Planned:
 
     def _fall_sick(self, error: Exception) -> None:
         """It stands still until the plan is read again, which is tried with each heartbeat while a job is at rest."""
-        self.stand_down()
+        self.stand_down(NoTick.SICK)
         self.sick = f"{type(error).__name__}: {error}"
 
-    def stand_down(self) -> None:
+    def stand_down(self, why: NoTick = NoTick.AT_REST) -> None:
         """Not ours to tick, until the plan is read again."""
-        self.next, self.at_rest = None, True
+        self.next, self.rest = None, why
 
 
 class PlanInForce:
@@ -122,15 +135,15 @@ class PlanInForce:
             self.version += 1
 
     def _planned(self, job: KnownJob, spec: JobSpec, spec_hash: str, stood: Mapping[int, datetime]) -> Planned:
-        old, at_rest = self._jobs.get(job.id), job.at_rest or job.spec_hash != spec_hash
-        alike = old is not None and not (at_rest or old.at_rest) and old.spec_hash == spec_hash
+        old, rest = self._jobs.get(job.id), _rest(job, spec_hash)
+        alike = old is not None and not (rest or old.at_rest) and old.spec_hash == spec_hash
         # what a failover has forgotten lies before where the ticker stood: then it has to go back
         if old is not None and alike and job.watermark >= stood.get(job.id, job.watermark):
             old.spec = spec  # its prose may differ; where it stands is the ticker's, who learns by itself what moved on
             return old
         planned = Planned(job.id, spec, spec_hash, job.watermark)
-        if at_rest:
-            planned.stand_down()
+        if rest is not None:
+            planned.stand_down(rest)
         else:
             planned.move(job.watermark)
         return planned
@@ -155,6 +168,15 @@ class PlanInForce:
     def get(self, job_id: int) -> Planned | None:
         """The job with this id, or None when this replica's file has it not."""
         return self.jobs().get(job_id)
+
+
+def _rest(job: KnownJob, spec_hash: str) -> NoTick | None:
+    """Why a job that the database has so is not ours to tick."""
+    if job.removed:
+        return NoTick.ABSENT
+    if job.spec_hash != spec_hash:
+        return NoTick.SUPERSEDED
+    return NoTick.PAUSED if job.paused else None
 
 
 def _by_name(specs: Iterable[JobSpec]) -> dict[str, tuple[JobSpec, str]]:

@@ -36,13 +36,14 @@ DEADLINE = 30.0  # seconds that a whole application may take
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What putting a plan in force did. `in_force`: False when a newer one is, and nothing was touched.
+    """What putting a plan in force did. `in_force`: False when a newer one is (`newest`), and nothing was touched.
 
     `tzdata`: the versions of the zone data that the other live replicas have.
     """
 
     generation: int
     in_force: bool
+    newest: int = 0
     tzdata: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -151,7 +152,7 @@ class _Application:
             done = self._put_in_force()
         else:
             self._refuse_superseded()
-            done = Applied(self._generation, in_force=False)
+            done = Applied(self._generation, in_force=False, newest=newest)
         self.run(
             "register_plan",
             {

@@ -87,6 +87,20 @@ def test_an_edit_is_taken_and_said_job_by_job(fleet: Fleet, file: File) -> None:
     assert len(fleet.lines("goes")) == gone
 
 
+def test_a_shorter_retention_is_said(fleet: Fleet, file: File) -> None:
+    """It belongs to no job, and deletes history."""
+
+    def text(skipped: str) -> str:
+        return json.dumps(json.loads(jobs_file(a=file.job())) | {"retention": {"skipped": skipped, "failed": "9d"}})
+
+    replica = _start(fleet, file, text("7d"))
+    for skipped, said in (("1d", "7d → 1d, and what is older goes with the next purge"), ("2d", "1d → 2d")):
+        file.write(text(skipped))
+        what = [f"retention.skipped: {said}"]
+        eventually(lambda w=what: [e for e in replica.events("PlanReloaded") if e["what"] == w], f"it says {what}")
+        assert replica.events("PlanReloaded")[-1]["differing"] == 0
+
+
 @pytest.mark.case("C075")
 def test_three_swaps_of_a_config_map_are_all_seen(fleet: Fleet, file: File) -> None:
     folder = file.path.parent

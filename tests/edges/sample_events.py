@@ -8,6 +8,7 @@ from uuid import UUID
 
 from scheduler.core import events as ev
 from scheduler.core.model import Outcome, SkipReason, Status, Trigger
+from scheduler.core.words import NoTick
 
 TICK = datetime(2026, 11, 29, 3, tzinfo=UTC)
 RUN_ID = UUID("01920000-0000-7000-8000-000000000001")
@@ -100,7 +101,33 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
         "info",
         "never ran; next tick 2026-11-29T03:00:00Z",
     ),
-    (ev.JobPlanned(**R, job="once", next_tick=None), "info", "never ran; it has no schedule"),
+    (
+        ev.JobPlanned(**R, job="once", next_tick=None, no_tick=NoTick.BY_HAND),
+        "info",
+        "never ran; it has no schedule",
+    ),
+    (ev.JobPlanned(**R, job="once", next_tick=None, no_tick=NoTick.OVER), "info", "never ran; its schedule is over"),
+    (ev.JobPlanned(**R, job="once", next_tick=None, no_tick=NoTick.PAUSED), "info", "never ran; it is paused"),
+    (
+        ev.JobPlanned(**R, job="once", next_tick=None, no_tick=NoTick.SUPERSEDED),
+        "info",
+        "never ran; the jobs file in force has another spec of it, so it stands still here",
+    ),
+    (
+        ev.JobPlanned(**R, job="once", next_tick=None, no_tick=NoTick.ABSENT),
+        "info",
+        "never ran; the jobs file in force does not have it, so it stands still here",
+    ),
+    (
+        ev.JobPlanned(**R, job="once", next_tick=None, no_tick=NoTick.SICK),
+        "info",
+        "never ran; nobody can say when it ticks, so it stands still here",
+    ),
+    (
+        ev.JobPlanned(**R, job="once", next_tick=None, no_tick=NoTick.AT_REST),
+        "info",
+        "never ran; it stands still here",
+    ),
     (
         ev.JobPlanned(**R, job="daily-registry", next_tick=TICK, due=True),
         "info",
@@ -161,6 +188,32 @@ SAMPLES: list[tuple[ev.Event, str, str]] = [
         "error: nobody can say when it ticks (ValueError: unknown timezone): it stands still here, the others tick on",
     ),
     (ev.JobEdited(**R, job="a", change="added"), "info", "added; no tick to come"),
+    (
+        ev.JobEdited(**R, job="a", change="changed", what=("every: 5s → 10s",), no_tick=NoTick.PAUSED),
+        "info",
+        "changed: every: 5s → 10s; it is paused",
+    ),
+    (
+        ev.FileSuperseded(**R, generation=4, newest=6),
+        "info",
+        "a newer jobs file is in force, generation 6; this replica's is generation 4:"
+        " it runs only the jobs that both files have alike",
+    ),
+    (ev.FileInForce(**R, generation=4), "info", "this replica's jobs file is in force again, generation 4"),
+    (
+        ev.PlanReloaded(
+            **R,
+            file="jobs.yaml",
+            config_hash="ab",
+            generation=4,
+            in_force=True,
+            differing=0,
+            what=("retention.skipped: 7d → 1d, and what is older goes with the next purge",),
+        ),
+        "info",
+        "jobs.yaml was edited: retention.skipped: 7d → 1d, and what is older goes with the next purge;"
+        " no job differs; generation 4 is in force",
+    ),
     (
         ev.JobEdited(**R, job="a", change="removed"),
         "info",

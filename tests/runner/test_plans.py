@@ -16,8 +16,18 @@ from scene import Scene
 
 from scheduler.config.jobs_file import parse
 from scheduler.core import zones
-from scheduler.core.events import AttemptStarted, EngineFailed, JobSick, TickSkipped, TickWon
+from scheduler.core.events import (
+    AttemptStarted,
+    EngineFailed,
+    FileInForce,
+    FileSuperseded,
+    JobPlanned,
+    JobSick,
+    TickSkipped,
+    TickWon,
+)
 from scheduler.core.model import SkipReason
+from scheduler.core.words import NoTick
 from scheduler.store.replicas import HEARTBEAT
 
 Start = Callable[..., Local]
@@ -58,6 +68,37 @@ def test_an_older_replica_claims_nothing_that_was_changed_or_removed(
     by_old = {e.job for e in old.of(AttemptStarted) if e.scheduled_at and e.scheduled_at > border["at"]}
     assert by_old <= {"same"}
     assert not old.of(EngineFailed)
+
+
+def test_whose_file_is_in_force_is_said_once_and_why_a_job_stands_still(
+    start: Start, facts: Scene, tmp_path: Path
+) -> None:
+    seldom = {"every": "24h"}
+    same, hand = _tick(tmp_path, **seldom), {"call": "effects:append", "args": {"path": "x"}}
+    older = jobs_file(
+        same=same, changed=_tick(tmp_path, **seldom), removed=_tick(tmp_path, **seldom), paused=same, hand=hand
+    )
+    newer = jobs_file(same=same, changed=_tick(tmp_path, timeout="9s", **seldom), paused=same, hand=hand)
+    old = start(older, name="old")
+    new = start(newer, name="new")
+    said = old.heard(FileSuperseded)
+    assert (said.generation, said.newest) == (1, 2)
+    facts.sql("UPDATE soloist.job SET paused_at = now(), paused_by = 'ann', paused_reason = 'x' WHERE name = 'paused'")
+    late = start(older, name="late")
+    planned = {event.job: event.no_tick for event in late.of(JobPlanned)}
+    assert planned == {
+        "same": None,
+        "changed": NoTick.SUPERSEDED,
+        "removed": NoTick.ABSENT,
+        "paused": NoTick.PAUSED,
+        "hand": NoTick.BY_HAND,
+    }
+    assert len(late.of(FileSuperseded)) == 1
+    new.close()
+    assert old.heard(FileInForce).generation == 1
+    late.heard(FileInForce)
+    assert len(old.of(FileSuperseded)) == len(old.of(FileInForce)) == 1
+    assert not new.of(FileSuperseded)
 
 
 def test_an_older_replica_goes_on_with_what_the_newer_file_left_alone(

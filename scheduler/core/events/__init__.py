@@ -3,6 +3,8 @@
 from scheduler.core.events.bus import Bus, Listener
 from scheduler.core.events.event import Event
 from scheduler.core.events.plans import (
+    FileInForce,
+    FileSuperseded,
     JobEdited,
     JobPaused,
     JobPlanned,
@@ -58,6 +60,8 @@ __all__ = [
     "DatabaseRegained",
     "EngineFailed",
     "Event",
+    "FileInForce",
+    "FileSuperseded",
     "GuardBusy",
     "JobEdited",
     "JobPaused",

@@ -7,18 +7,19 @@ from datetime import datetime
 from typing import Literal
 
 from scheduler.core.events.event import Event
-from scheduler.core.words import Status
+from scheduler.core.words import NoTick, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlanned(Event):
     """A job of the plan at start: when it ticks next, and how its last run stands (all None: never ran).
 
-    `due`: that tick has come already and will be claimed now.
+    `due`: that tick has come already and will be claimed now. `no_tick`: why there is none.
     """
 
     job: str
     next_tick: datetime | None
+    no_tick: NoTick | None = None
     due: bool = False
     last_run_key: str | None = None
     last_status: Status | None = None
@@ -68,7 +69,8 @@ class JobResumed(Event):
 class PlanReloaded(Event):
     """The jobs file was edited, and this replica works by it now. `differing`: how many of its jobs differ.
 
-    `in_force`: False when a newer file is; then this replica stands back where the two differ.
+    `in_force`: False when a newer file is; then this replica stands back where the two differ. `what`: the file's own
+    keys that differ, as of `JobEdited`.
     """
 
     file: str
@@ -76,16 +78,21 @@ class PlanReloaded(Event):
     generation: int
     in_force: bool
     differing: int
+    what: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEdited(Event):
-    """What an edit of the file did to one job. `what`: the keys that differ, `key: old → new`."""
+    """What an edit of the file did to one job. `what`: the keys that differ, `key: old → new`.
+
+    `no_tick`: why there is no next tick.
+    """
 
     job: str
     change: Literal["added", "changed", "removed"]
     what: tuple[str, ...] = ()
     next_tick: datetime | None = None
+    no_tick: NoTick | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +127,21 @@ class PlanRestored(Event):
     """After an edit that was refused the jobs file is again what this replica works by."""
 
     file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSuperseded(Event):
+    """This replica's file (`generation`) is not in force: another's is, since generation `newest`. Said once."""
+
+    generation: int
+    newest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileInForce(Event):
+    """After `FileSuperseded`: the file of this replica is in force again."""
+
+    generation: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

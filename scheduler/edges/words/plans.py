@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 
 from scheduler.core.events import (
+    FileInForce,
+    FileSuperseded,
     JobEdited,
     JobSick,
     PlanChanged,
@@ -16,7 +18,7 @@ from scheduler.core.events import (
     ZoneDataDiffers,
 )
 from scheduler.core.redaction import cut
-from scheduler.edges.words.wording import LONGEST_ERROR, Said, count, instant, say, seconds
+from scheduler.edges.words.wording import LONGEST_ERROR, Said, coming, count, say, seconds
 
 _LONGEST_PROBLEMS = 1500
 
@@ -31,7 +33,7 @@ def _plan_changed(event: PlanChanged) -> Said:
 @say.register
 def _plan_reloaded(event: PlanReloaded) -> Said:
     what = f"{count(event.differing, 'job')} concerned" if event.differing else "no job differs"
-    text = f"{event.file} was edited: {what}; generation {event.generation}"
+    text = f"{event.file} was edited: {'; '.join([*event.what, what])}; generation {event.generation}"
     if not event.in_force:
         return Said(logging.WARNING, f"{text} is not the newest one: this replica stands back where the two differ")
     return Said(logging.INFO, f"{text} is in force")
@@ -42,8 +44,7 @@ def _job_edited(event: JobEdited) -> Said:
     text = f"{event.change}: {'; '.join(event.what)}" if event.what else str(event.change)
     if event.change == "removed":
         return Said(logging.INFO, f"{text}; it ticks no more, a run that is active goes on")
-    following = "no tick to come" if event.next_tick is None else f"next tick {instant(event.next_tick)}"
-    return Said(logging.INFO, f"{text}; {following}")
+    return Said(logging.INFO, f"{text}; {coming(event.next_tick, event.no_tick)}")
 
 
 @say.register
@@ -78,6 +79,18 @@ def _plan_unread(event: PlanUnread) -> Said:
 @say.register
 def _plan_restored(event: PlanRestored) -> Said:
     return Said(logging.INFO, f"{event.file} is again what this replica works by")
+
+
+@say.register
+def _file_superseded(event: FileSuperseded) -> Said:
+    """INFO: each roll-out has it."""
+    what = f"a newer jobs file is in force, generation {event.newest}; this replica's is generation {event.generation}"
+    return Said(logging.INFO, f"{what}: it runs only the jobs that both files have alike")
+
+
+@say.register
+def _file_in_force(event: FileInForce) -> Said:
+    return Said(logging.INFO, f"this replica's jobs file is in force again, generation {event.generation}")
 
 
 @say.register

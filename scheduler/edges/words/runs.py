@@ -21,7 +21,7 @@ from scheduler.core.events import (
 )
 from scheduler.core.model import SOLOIST, Outcome, SkipReason, Status, Trigger
 from scheduler.core.redaction import cut
-from scheduler.edges.words.wording import LONGEST_ERROR, Said, count, instant, say, seconds, some, words
+from scheduler.edges.words.wording import LONGEST_ERROR, Said, coming, count, instant, say, seconds, some, words
 
 _MOST_PAIRS = 12
 _LONGEST_PAIR = 80
@@ -56,12 +56,9 @@ def _replica_stopped(event: ReplicaStopped) -> Said:
 
 @say.register
 def _job_planned(event: JobPlanned) -> Said:
-    if event.next_tick is None:
-        following = "it has no schedule"
-    elif event.due:
+    following = coming(event.next_tick, event.no_tick)
+    if event.due and event.next_tick is not None:
         following = f"the tick {instant(event.next_tick)} is due now"
-    else:
-        following = f"next tick {instant(event.next_tick)}"
     return Said(logging.INFO, f"{_last_run(event)}; {following}")
 
 

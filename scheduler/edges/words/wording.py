@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from scheduler.core.events import Event
 from scheduler.core.model import Outcome, Status
+from scheduler.core.words import NoTick
 
 LONGEST_ERROR = 300
 _MOST_NAMES = 3
@@ -34,6 +35,24 @@ def say(event: Event) -> Said:
 
 def words(word: Status | Outcome) -> str:
     return word.value.replace("_", " ")
+
+
+def coming(next_tick: datetime | None, why_not: NoTick | None) -> str:
+    """The next tick, or why there is none."""
+    if next_tick is not None:
+        return f"next tick {instant(next_tick)}"
+    return "no tick to come" if why_not is None else _NO_TICK[why_not]
+
+
+_NO_TICK = {
+    NoTick.BY_HAND: "it has no schedule",
+    NoTick.OVER: "its schedule is over",
+    NoTick.PAUSED: "it is paused",
+    NoTick.SUPERSEDED: "the jobs file in force has another spec of it, so it stands still here",
+    NoTick.ABSENT: "the jobs file in force does not have it, so it stands still here",
+    NoTick.SICK: "nobody can say when it ticks, so it stands still here",
+    NoTick.AT_REST: "it stands still here",
+}
 
 
 def some(names: tuple[str, ...]) -> str:
