@@ -84,7 +84,7 @@ def test_it_works_where_linux_s_own_things_are_missing() -> None:
     )
     answer = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT.parents[1])))},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, *ROOT.parents[:2])))},
         capture_output=True,
         text=True,
         check=False,
