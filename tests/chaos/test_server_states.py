@@ -21,7 +21,7 @@ from side_by_side import side_by_side
 LONG = pytest.param(180, marks=[pytest.mark.full, pytest.mark.timeout(400)])
 
 
-@pytest.mark.parametrize("seconds", [30, LONG])
+@pytest.mark.parametrize("seconds", [15, LONG])
 def test_an_outage(postgres_fleet: Fleet, postgres: Postgres, seconds: float) -> None:
     """`lost_contact: stop` ends the body with its lease and goes on later; `continue` lets it work through."""
     fleet = postgres_fleet

@@ -61,7 +61,7 @@ def test_a_body_writes_its_transactions(pooled: Desk, strict: None, connection: 
 
 def test_a_person_works_as_ever(pooled: Desk) -> None:
     pooled.write(quick={"every": "1h", "call": "work:quick"}, slow={"call": "work:slow"})
-    serving = pooled.start("serve", "--replica", "one")
+    serving = pooled.start("serve", "--replica", "one", "--drain", "1s")
     eventually(lambda: "replica_started" in serving.text, "it serves")
     assert "pooler_found" in serving.text, "what is off is said"
     assert pooled.run("trigger", "quick", "--wait").code == 0
