@@ -1,13 +1,15 @@
--- End a pause, or (`ends` false) count what it has taken so far, as its job's spec is about to change. Its ticks, those from the watermark to `upto`, have one row that says how many they were; the watermark stands
--- at `upto`, so none of them is due. The pause of a removed job does not end; it may have ticks from before. The row has the newest tick's key, or where that tick has a run of its own (somebody asked
--- for it) the key of the whole stretch; see claim. Nothing is done where the job is not as it was seen when they were counted:
--- then it is read and counted afresh. So of two at once one does it.
+-- End a pause, or (`ends` false) count what it has taken so far, as its job's spec is about to change. Its ticks, those from the
+-- watermark to `upto`, have one row that says how many they were; the watermark stands at `upto`, so none of them is due. The pause
+-- of a removed job does not end; it may have ticks from before. The row has the newest tick's key, or where that tick has a run of
+-- its own (somebody asked for it) the key of the whole stretch; see claim. Nothing is done where the job is not as it was seen when
+-- they were counted: then it is read and counted afresh. So of two at once one does it.
 WITH target AS MATERIALIZED (
     SELECT job.id, job.name, job.exclusive, job.spec_hash
     FROM soloist.job
     WHERE job.id = %(job)s::int AND job.paused_at = %(paused_at)s::timestamptz
       AND job.paused_until IS NOT DISTINCT FROM %(paused_until)s::timestamptz
-      AND job.watermark = %(seen)s::timestamptz AND job.spec_hash = %(spec_hash)s::text AND (job.removed_at IS NULL OR NOT %(ends)s::bool)
+      AND job.watermark = %(seen)s::timestamptz AND job.spec_hash = %(spec_hash)s::text
+      AND (job.removed_at IS NULL OR NOT %(ends)s::bool)
     FOR NO KEY UPDATE OF job
 ), counted AS (
     INSERT INTO soloist.run (id, job, run_key, scheduled_at, trigger, status, skip_reason, exclusive, finished_at, result, spec_hash)
